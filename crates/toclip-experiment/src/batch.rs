@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize, Serializer};
 use toml::Value;
 
+use crate::Mistake;
+
 use crate::value_forms::{deserialize_by_parse, table_with};
-use crate::words::deserialize;
+use crate::value::read_value;
 
 /// `batch = 32`, or `batch = { size = 32, rule = "per_sample" }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,17 +51,17 @@ impl BatchChoice {
         }
     }
 
-    fn parse(value: Value) -> Result<Self, String> {
+    fn parse(value: Value) -> Result<Self, Mistake> {
         const EXPECTED: &str = "an integer, at least 1, or a table such as { size = 32, rule = \
                                 \"per_sample\" }";
         if value.as_integer().is_some_and(|size| size < 1) {
-            return Err(format!("is {value}; expected {EXPECTED}"));
+            return Err(Mistake::is(value, EXPECTED));
         }
-        let batch = deserialize(
+        let batch = read_value(
             table_with("size", value, Value::is_integer, EXPECTED)?,
             BatchChoice::deserialize,
         )?;
-        batch.to_core().map_err(|error| error.to_string())?;
+        batch.to_core()?;
         Ok(batch)
     }
 }

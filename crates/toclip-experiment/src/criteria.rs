@@ -6,6 +6,8 @@ use toclip::Factors;
 use toclip::criteria::best_threshold;
 use toml::Value;
 
+use crate::Mistake;
+
 use crate::error::Result;
 use crate::value_forms::deserialize_by_parse;
 use crate::{BatchChoice, NoiseChoice, Origin, RuleChoice};
@@ -93,7 +95,7 @@ pub enum NumberOrRange {
 }
 
 impl NumberOrRange {
-    fn parse(value: Value) -> Result<Self, String> {
+    fn parse(value: Value) -> Result<Self, Mistake> {
         let number = |value: &Value| value.as_float().or(value.as_integer().map(|n| n as f64));
         let extent = match &value {
             Value::Array(ends) => match &ends.iter().map(number).collect::<Vec<_>>()[..] {
@@ -106,7 +108,7 @@ impl NumberOrRange {
             NumberOrRange::One(x) | NumberOrRange::Range(x, _) => x,
         };
         extent.filter(|extent| least(*extent) >= 0.0).ok_or_else(|| {
-            format!("is {value}; expected a number, at least 0, or a range such as [0.1, 30.0]")
+            Mistake::is(value, "a number, at least 0, or a range such as [0.1, 30.0]")
         })
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::words::about;
+use crate::Mistake;
 
 /// The result of reading or running an experiment.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -42,17 +42,17 @@ pub enum Error {
 
 /// A value that cannot be used, by its key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", about(key, what))]
+#[error("{}", mistake.about(key))]
 pub struct KeyError {
     /// The key in experiment files, such as `clip`.
     pub key: &'static str,
     /// What is wrong with it.
-    pub what: String,
+    pub mistake: Mistake,
 }
 
 impl KeyError {
-    pub(crate) fn new(key: &'static str, what: impl ToString) -> Self {
-        KeyError { key, what: what.to_string() }
+    pub(crate) fn new(key: &'static str, mistake: impl Into<Mistake>) -> Self {
+        KeyError { key, mistake: mistake.into() }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Experiments on clipped SGD: the grammar of their files, the problem one describes, and running it.
 //!
 //! [`read()`] takes a TOML file and [`of_values`] the same as values of a program; both give an
-//! [`ExperimentFile`]. [`Problem`] builds it in the coordinates of the theory,
+//! [`ExperimentFile`]. [`Prepared`] builds the [`Problem`](toclip::Problem) in the coordinates of the theory,
 //! [`run::run_all`] computes the trajectories and [`Criteria::curves`] the curves of the criteria. Errors
 //! name file, line and key.
 //!
 //! ```
 //! use std::path::Path;
-//! use toclip_experiment::{Problem, parse, run};
+//! use toclip_experiment::{Prepared, parse, run};
 //!
 //! let text = r#"
 //!     spectrum      = { kind = "isotropic", dim = 100 }
@@ -19,8 +19,8 @@
 //!     methods       = ["ode"]
 //! "#;
 //! let (experiment, origin) = parse(text, Path::new("short.toml"))?;
-//! let problem = Problem::new(&experiment, &origin)?;
-//! let curves = run::run_all(&experiment, &problem)?;
+//! let prepared = Prepared::new(&experiment, &origin)?;
+//! let curves = run::run_all(&experiment, &prepared)?;
 //! assert!(curves[0].risk().last() < Some(&0.15));
 //! # Ok::<(), toclip_experiment::Error>(())
 //! ```
@@ -29,36 +29,37 @@ mod batch;
 mod criteria;
 mod error;
 mod files;
-mod glm;
 mod limits;
+mod mistake;
 mod model;
 mod noise;
 mod optimizer;
 mod policy;
-mod problem;
+mod prepared;
 mod read;
 mod rule;
+mod value;
 mod value_forms;
 
 pub mod run;
 pub mod schema;
-pub mod words;
 
 pub use batch::BatchChoice;
 pub use criteria::{
     Criteria, CriteriaCurves, Criterion, CriterionCurve, LabelledNoise, NumberOrRange,
 };
 pub use error::{Error, KeyError, Result};
-pub use glm::{GlmCurve, GlmExperiment, GlmOutcome, GlmProblem, run_glm};
 pub use limits::{check_memory, check_steps};
+pub use mistake::{Mistake, ValueError};
 pub use model::ModelChoice;
 pub use noise::{NoiseChoice, ResidualFile};
-pub use optimizer::{BuiltOptimizer, GroupsChoice, MomentumChoice, Optimizer, PrivacyChoice};
+pub use optimizer::{BuiltTraining, GroupsChoice, MomentumChoice, PrivacyChoice, TrainingChoice};
 pub use policy::{Clip, LearningRate, PolicySpec, StabilityMargin};
-pub use problem::Problem;
+pub use prepared::Prepared;
 pub use read::{ExperimentFile, Origin, check_methods, of_values, parse, parse_file, read};
 pub use rule::RuleChoice;
 pub use run::{FinishedRun, RunSink};
+pub use value::from_value;
 
 use serde::{Deserialize, Serialize};
 use toclip::dynamics::Covariates;
@@ -78,9 +79,16 @@ pub struct Experiment {
     pub methods: Vec<Method>,
     /// The eigenvalues of K.
     pub spectrum: SpectrumSpec,
-    /// $\theta_0 - \theta^\ast$ in the eigenbasis.
+    /// The generalised linear model; `None` for least squares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelChoice>,
+    /// $\theta^\ast$ of a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub teacher: Option<Start>,
+    /// $\theta_0 - \theta^\ast$ in the eigenbasis; $\theta_0$ where there is a teacher.
     pub start: Start,
     /// The noise of one sample.
+    #[serde(skip_serializing_if = "NoiseChoice::is_of_model")]
     pub noise: NoiseChoice,
     /// The samples of a step.
     #[serde(skip_serializing_if = "BatchChoice::is_single")]
@@ -98,6 +106,7 @@ pub struct Experiment {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privacy: Option<PrivacyChoice>,
     /// The distribution of the features that C-SGD sees.
+    #[serde(skip_serializing_if = "is_gaussian")]
     pub covariates: Covariates,
     /// $\eta$ along time.
     pub learning_rate: LearningRate,
@@ -112,10 +121,15 @@ pub struct Experiment {
     pub ensemble: Runs,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_gaussian(covariates: &Covariates) -> bool {
+    *covariates == Covariates::Gaussian
+}
+
 impl Experiment {
     /// Rule, groups, momentum and privacy together.
-    pub fn optimizer(&self) -> Optimizer {
-        Optimizer {
+    pub fn training(&self) -> TrainingChoice {
+        TrainingChoice {
             rule: self.rule.clone(),
             groups: self.groups.clone(),
             momentum: self.momentum,
@@ -183,10 +197,11 @@ impl Method {
         matches!(self, Method::Hsgd | Method::Sgd)
     }
 
-    fn parse(value: toml::Value) -> Result<Self, String> {
-        let name = value.as_str().ok_or_else(|| format!("is {value}; expected a string"))?;
+    fn parse(value: toml::Value) -> Result<Self, Mistake> {
+        let name = value.as_str().ok_or_else(|| Mistake::is(&value, "a string"))?;
         let found = Method::ALL.into_iter().find(|method| method.key() == name);
-        found.ok_or_else(|| toclip_words::unknown("method", name, &Method::ALL.map(Method::key)))
+        let known = Method::ALL.map(Method::key);
+        found.ok_or_else(|| toclip_words::unknown("method", name, &known).into())
     }
 }
 
@@ -230,14 +245,14 @@ impl Default for SavedTimes {
 }
 
 impl SavedTimes {
-    fn parse(value: toml::Value) -> Result<Self, String> {
+    fn parse(value: toml::Value) -> Result<Self, Mistake> {
         let table = value_forms::table_with(
             "count",
             value,
             toml::Value::is_integer,
             "an integer or a table",
         )?;
-        words::deserialize(table, SavedTimes::deserialize)
+        value::read_value(table, SavedTimes::deserialize)
     }
 }
 

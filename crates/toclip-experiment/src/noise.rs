@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use toclip::Step;
-use toclip::noise::{Family, Noise};
+use toclip::noise::{Family, NoNoise, Noise};
 use toml::Value;
+
+use crate::Mistake;
 
 use crate::files::residuals;
 use crate::value_forms::deserialize_by_parse;
-use crate::words::deserialize;
+use crate::value::read_value;
 use crate::{BatchChoice, RuleChoice};
 use toclip_words::unknown;
 
@@ -18,6 +20,8 @@ use toclip_words::unknown;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum NoiseChoice {
+    /// The model draws its labels itself.
+    OfModel,
     /// A family with its parameters.
     Family(Family),
     /// Residuals in a file.
@@ -35,10 +39,10 @@ pub struct ResidualFile {
 }
 
 impl NoiseChoice {
-    fn parse(value: Value) -> Result<Self, String> {
+    fn parse(value: Value) -> Result<Self, Mistake> {
         let family = value.get("family").and_then(Value::as_str).unwrap_or_default();
         if !family.is_empty() && !Family::NAMES.contains(&family) {
-            return Err(unknown("noise family", family, &Family::NAMES));
+            return Err(unknown("noise family", family, &Family::NAMES).into());
         }
         if family == "empirical" && value.get("values").is_none() {
             if value.get("file").is_none() {
@@ -46,17 +50,23 @@ impl NoiseChoice {
                             or NPY file of them";
                 return Err(what.into());
             }
-            deserialize(value, ResidualFile::deserialize).map(NoiseChoice::File)
+            read_value(value, ResidualFile::deserialize).map(NoiseChoice::File)
         } else if family.is_empty() && value.is_table() {
             Err("the key `family` is missing".into())
         } else {
-            deserialize(value, Family::deserialize).map(NoiseChoice::Family)
+            read_value(value, Family::deserialize).map(NoiseChoice::Family)
         }
+    }
+
+    /// Whether labels are drawn by the model, which has no other noise.
+    pub fn is_of_model(&self) -> bool {
+        *self == NoiseChoice::OfModel
     }
 
     /// The noise in words.
     pub fn describe(&self) -> String {
         match self {
+            NoiseChoice::OfModel => "none".into(),
             NoiseChoice::Family(family) => family.describe(),
             NoiseChoice::File(residuals) => format!("residuals in {}", residuals.file),
         }
@@ -84,6 +94,7 @@ impl NoiseChoice {
     /// A sentence for residuals that cannot be read.
     pub fn family(&self, folder: &Path) -> Result<Family, String> {
         match self {
+            NoiseChoice::OfModel => Ok(NoNoise.into()),
             NoiseChoice::Family(family) => Ok(family.clone()),
             NoiseChoice::File(file) => residuals(&folder.join(&file.file)).map(Family::Empirical),
         }

@@ -3,17 +3,19 @@
 use serde::{Deserialize, Serialize};
 use toclip::privacy::Privacy;
 use toclip::spectrum::{Modes, Spectrum, Start};
-use toclip::{Group, Groups, Memory, Momentum, OnSkip, Rule, Step};
+use toclip::{Group, Groups, Memory, Momentum, OnSkip, Optimizer, Rule, Step};
 use toml::Value;
 
+use crate::Mistake;
+
 use crate::value_forms::{deserialize_by_parse, serde_by_parse, table_with};
-use crate::words::deserialize;
+use crate::value::read_value;
 use crate::{KeyError, RuleChoice};
 use toclip_words::short;
 
 /// The parts of a step beside its policy: rule, groups, momentum and private noise.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Optimizer {
+pub struct TrainingChoice {
     /// How the gradient is changed.
     pub rule: RuleChoice,
     /// The groups of coordinates that are clipped one by one; none for all together.
@@ -24,18 +26,18 @@ pub struct Optimizer {
     pub privacy: Option<PrivacyChoice>,
 }
 
-/// An [`Optimizer`] built for a noise and a spectrum.
+/// A [`TrainingChoice`] built for a noise and a spectrum.
 #[derive(Debug)]
-pub struct BuiltOptimizer {
+pub struct BuiltTraining {
     /// Eigenvalues and start in the coordinates of the theory, with the groups if there are any.
     pub modes: Modes,
     /// The step with its rule and its private noise.
     pub step: Step<'static>,
-    /// How steps remember gradients.
-    pub momentum: Option<Momentum>,
+    /// What is done with the reshaped gradient.
+    pub optimizer: Optimizer,
 }
 
-impl Optimizer {
+impl TrainingChoice {
     /// How the gradient is changed: the rule, or clipping per group.
     ///
     /// # Errors
@@ -59,7 +61,7 @@ impl Optimizer {
         step: Step<'static>,
         spectrum: &Spectrum,
         start: &Start,
-    ) -> Result<BuiltOptimizer, KeyError> {
+    ) -> Result<BuiltTraining, KeyError> {
         let rule = self.reshaping()?;
         let modes = match &rule {
             Rule::PerGroup(groups) => Modes::grouped(spectrum, start, &groups.sizes())
@@ -82,7 +84,8 @@ impl Optimizer {
                         without privacy; leave it out";
             return Err(KeyError::new("momentum", what));
         }
-        Ok(BuiltOptimizer { modes, step, momentum })
+        let optimizer = momentum.map_or(Optimizer::Sgd, Optimizer::Momentum);
+        Ok(BuiltTraining { modes, step, optimizer })
     }
 }
 
@@ -120,7 +123,7 @@ impl MomentumChoice {
     ///
     /// # Errors
     /// A sentence for parameters out of range, or that do not go together.
-    pub fn to_core(self) -> Result<Momentum, String> {
+    pub fn to_core(self) -> Result<Momentum, Mistake> {
         let memory = match (self.beta, self.delta) {
             (Some(beta), None) => Memory::Beta(beta),
             (None, Some(delta)) => Memory::Delta(delta),
@@ -135,15 +138,15 @@ impl MomentumChoice {
             Convention::Average => Momentum::average(memory),
         };
         let on_skip = self.on_skip.unwrap_or_default();
-        momentum.map(|momentum| momentum.on_skip(on_skip)).map_err(|error| error.to_string())
+        Ok(momentum?.on_skip(on_skip))
     }
 
-    fn parse(value: Value) -> Result<Self, String> {
+    fn parse(value: Value) -> Result<Self, Mistake> {
         const EXPECTED: &str = "beta as a number from 0 to 1, or a table such as { kind = \
                                 \"average\", delta = 2.0 }";
         let is_number = |value: &Value| value.is_float() || value.is_integer();
         let table = table_with("beta", value, is_number, EXPECTED)?;
-        let momentum = deserialize(table, MomentumChoice::deserialize)?;
+        let momentum = read_value(table, MomentumChoice::deserialize)?;
         momentum.to_core().map(|_| momentum)
     }
 }
@@ -161,18 +164,18 @@ impl PrivacyChoice {
     ///
     /// # Errors
     /// A sentence for a multiplier out of range.
-    pub fn to_core(self) -> Result<Privacy, String> {
+    pub fn to_core(self) -> Result<Privacy, Mistake> {
         Privacy::new(self.noise_multiplier).map_err(|_| {
             let given = short(self.noise_multiplier);
-            format!("`noise_multiplier` is {given}; expected a finite number, at least 0")
+            format!("`noise_multiplier` is {given}; expected a finite number, at least 0").into()
         })
     }
 
-    fn parse(value: Value) -> Result<Self, String> {
+    fn parse(value: Value) -> Result<Self, Mistake> {
         if !value.is_table() {
-            return Err(format!("is {value}; expected {{ noise_multiplier = 1.0 }}"));
+            return Err(Mistake::is(value, "{ noise_multiplier = 1.0 }"));
         }
-        let privacy = deserialize(value, PrivacyChoice::deserialize)?;
+        let privacy = read_value(value, PrivacyChoice::deserialize)?;
         privacy.to_core().map(|_| privacy)
     }
 }
@@ -193,18 +196,16 @@ impl GroupsChoice {
     ///
     /// # Errors
     /// A sentence for an empty group or an impossible ratio.
-    pub fn to_core(&self) -> Result<Groups, String> {
-        Groups::new(&self.0).map_err(|error| error.to_string())
+    pub fn to_core(&self) -> Result<Groups, Mistake> {
+        Ok(Groups::new(&self.0)?)
     }
 
-    fn parse(value: Value) -> Result<Self, String> {
+    fn parse(value: Value) -> Result<Self, Mistake> {
         if !value.is_array() {
-            return Err(format!(
-                "is {value}; expected a list of groups such as [{{ size = 100 }}, {{ size = 400, \
-                 ratio = 0.5 }}]"
-            ));
+            let expected = "a list of groups such as [{ size = 100 }, { size = 400, ratio = 0.5 }]";
+            return Err(Mistake::is(value, expected));
         }
-        let groups = GroupsChoice(deserialize(value, Vec::deserialize)?);
+        let groups = GroupsChoice(read_value(value, Vec::deserialize)?);
         groups.to_core().map(|_| groups)
     }
 }

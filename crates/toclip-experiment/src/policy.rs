@@ -9,26 +9,28 @@ use toclip::policy::{
     ScaleEstimate, Scaled, Schedule, Shape,
 };
 use toclip::spectrum::{Modes, Rescaling};
-use toclip::{Momentum, Rule, Step};
+use toclip::{Optimizer, Problem, Rule, Step};
 use toml::Value;
+
+use crate::Mistake;
 
 use crate::KeyError;
 use crate::value_forms::{
     NumberOrKind, deserialize_by_parse, no_parameters, number_or_kind, serde_by_parse,
 };
-use crate::words::deserialize;
+use crate::value::read_value;
 use toclip_words::{short, unknown};
 
 /// The kinds of a schedule, as [`Shape`] knows them.
 const SHAPES: [&str; 6] = ["constant", "cosine", "warmup", "step", "polynomial", "table"];
 const CLIP_RULES: [&str; 4] = ["none", "max_ccc", "proportional", "online"];
 
-fn schedule(table: Value) -> Result<Schedule, String> {
-    Schedule::new(deserialize(table, Shape::deserialize)?).map_err(|error| error.to_string())
+fn schedule(table: Value) -> Result<Schedule, Mistake> {
+    Ok(Schedule::new(read_value(table, Shape::deserialize)?)?)
 }
 
-fn constant(value: f64) -> Result<Schedule, String> {
-    Schedule::constant(value).map_err(|error| error.to_string())
+fn constant(value: f64) -> Result<Schedule, Mistake> {
+    Ok(Schedule::constant(value)?)
 }
 
 /// $\eta$ along time: `0.7`, `{ kind = "cosine", from = 0.7, over = 15.0 }` or `"greedy"`.
@@ -52,17 +54,17 @@ impl LearningRate {
         }
     }
 
-    fn parse(value: Value) -> Result<Self, String> {
+    fn parse(value: Value) -> Result<Self, Mistake> {
         no_parameters(&value, &["greedy"])?;
         Ok(match number_or_kind(value, Self::EXPECTED)? {
             NumberOrKind::Number(number) if number >= 0.0 => constant(number)?.into(),
             NumberOrKind::Number(number) => {
-                return Err(format!("is {}; expected {}", short(number), Self::EXPECTED));
+                return Err(Mistake::is(short(number), Self::EXPECTED));
             }
             NumberOrKind::Kind(kind, _) if kind == "greedy" => LearningRate::Greedy,
             NumberOrKind::Kind(kind, table) if SHAPES.contains(&&*kind) => schedule(table)?.into(),
             NumberOrKind::Kind(kind, _) => {
-                return Err(unknown("kind", &kind, &[&SHAPES[..], &["greedy"]].concat()));
+                return Err(unknown("kind", &kind, &[&SHAPES[..], &["greedy"]].concat()).into());
             }
         })
     }
@@ -130,7 +132,7 @@ impl Clip {
         *self != Clip::None
     }
 
-    fn parse(value: Value) -> Result<Self, String> {
+    fn parse(value: Value) -> Result<Self, Mistake> {
         no_parameters(&value, &["none", "max_ccc"])?;
         const EXPECTED: &str = "a positive number, \"none\" or inf";
         let (kind, table) = match number_or_kind(value, EXPECTED)? {
@@ -139,7 +141,7 @@ impl Clip {
                 return Ok(Clip::Schedule(constant(number)?));
             }
             NumberOrKind::Number(number) => {
-                return Err(format!("is {}; expected {EXPECTED}", short(number)));
+                return Err(Mistake::is(short(number), EXPECTED));
             }
             NumberOrKind::Kind(kind, table) => (kind, table),
         };
@@ -150,16 +152,17 @@ impl Clip {
             return Err(format!(
                 "\"{kind}\" is a rule, not a threshold: write rule = \"{kind}\" and the threshold \
                  as clip = 0.9"
-            ));
+            )
+            .into());
         }
         if !CLIP_RULES.contains(&&*kind) {
-            return Err(unknown("kind", &kind, &[&CLIP_RULES[..], &SHAPES[..]].concat()));
+            return Err(unknown("kind", &kind, &[&CLIP_RULES[..], &SHAPES[..]].concat()).into());
         }
-        match deserialize(table, Clip::deserialize)? {
+        match read_value(table, Clip::deserialize)? {
             Clip::Proportional { kappa, .. } | Clip::Online { kappa, .. }
                 if !(kappa > 0.0 && kappa.is_finite()) =>
             {
-                Err(format!("`kappa` is {}; expected a positive number", short(kappa)))
+                Err(format!("`kappa` is {}; expected a positive number", short(kappa)).into())
             }
             clip => Ok(clip),
         }
@@ -197,10 +200,10 @@ pub enum StabilityMargin {
 }
 
 impl StabilityMargin {
-    fn parse(value: Value) -> Result<Self, String> {
+    fn parse(value: Value) -> Result<Self, Mistake> {
         match number_or_kind(value, "a number in (0, 1] or a table")? {
             NumberOrKind::Number(margin) => Ok(StabilityMargin::Certified { margin }),
-            NumberOrKind::Kind(_, table) => deserialize(table, StabilityMargin::deserialize),
+            NumberOrKind::Kind(_, table) => read_value(table, StabilityMargin::deserialize),
         }
     }
 }
@@ -243,7 +246,7 @@ impl PolicySpec {
     ///
     /// # Errors
     /// [`KeyError`] for parts that do not go together.
-    pub fn rule(&self, step: &Step<'static>) -> Result<Arc<dyn Policy>, KeyError> {
+    pub fn unscaled(&self, step: &Step<'static>) -> Result<Arc<dyn Policy>, KeyError> {
         let fixed = matches!(self.clip, Clip::None | Clip::Schedule(_));
         let plain = fixed && self.margin.is_none();
         if !(plain || step.rule().is_radial()) {
@@ -278,9 +281,8 @@ impl PolicySpec {
         };
         let unlimited = matches!(eta.shape(), Shape::Constant { value } if value.is_infinite());
         if unlimited && !matches!(self.margin, Some(StabilityMargin::Predicted { .. })) {
-            let what = "is inf; expected a finite number, or a margin of the kind \"predicted\", \
-                        which limits it";
-            return Err(KeyError::new("learning_rate", what));
+            let expected = "a finite number, or a margin of the kind \"predicted\", which limits it";
+            return Err(KeyError::new("learning_rate", Mistake::is("inf", expected)));
         }
         let step = step.clone();
         Ok(match &self.clip {
@@ -303,9 +305,9 @@ impl PolicySpec {
     ///
     /// # Errors
     /// [`KeyError`] for a greedy rate or a margin together with momentum.
-    pub fn check_momentum(&self, momentum: Option<Momentum>) -> Result<(), KeyError> {
+    pub fn check_optimizer(&self, optimizer: &Optimizer) -> Result<(), KeyError> {
         let (key, what) = match self {
-            _ if momentum.is_none() => return Ok(()),
+            _ if *optimizer == Optimizer::Sgd => return Ok(()),
             PolicySpec { learning_rate: LearningRate::Greedy, .. } => (
                 "learning_rate",
                 "the greedy rate is that of plain SGD; with momentum give a number or a schedule",
@@ -337,7 +339,7 @@ impl PolicySpec {
                 let greedy = PrivateGreedy::new(step.clone(), modes.ambient_dim());
                 Arc::new(greedy.map_err(|e| KeyError::new("learning_rate", e))?)
             }
-            _ => self.rule(step)?,
+            _ => self.unscaled(step)?,
         };
         if !rescaling.is_identity() {
             let greedy = self.learning_rate == LearningRate::Greedy;
@@ -345,16 +347,20 @@ impl PolicySpec {
             let threshold = if self.has_own_thresholds() { rescaling.threshold(1.0) } else { 1.0 };
             policy = Arc::new(Scaled::new(policy, rate, threshold));
         }
-        let step = step.clone();
+        if self.margin.is_none() {
+            return Ok(policy);
+        }
+        let refuse = |e: toclip::Error| KeyError::new("margin", e);
+        let problem = Problem::new(modes.clone(), step.clone(), policy.clone()).map_err(refuse);
         let capped = match self.margin {
             None => return Ok(policy),
             Some(StabilityMargin::Certified { margin }) => {
-                Margin::certified(policy, modes, step, margin)
+                Margin::certified(&problem?, margin)
             }
             Some(StabilityMargin::Predicted { margin, time }) => {
-                Margin::predicted(policy, modes, step, margin, time)
+                Margin::predicted(&problem?, margin, time)
             }
         };
-        Ok(Arc::new(capped.map_err(|e| KeyError::new("margin", e))?))
+        Ok(Arc::new(capped.map_err(refuse)?))
     }
 }

@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use toclip::dynamics::Covariates;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toclip::spectrum::Start;
+use toclip_words::{short, unknown};
+use toml::Value;
+use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, Result};
-use crate::glm::METHODS as GLM_METHODS;
+use crate::model::check_model;
 use crate::value_forms::no_parameters;
-use crate::words::{about, deserialize, plain};
 use crate::{
-    Criteria, Experiment, GlmExperiment, KeyError, LabelledNoise, Method, Runs, SavedTimes,
+    Criteria, Experiment, GroupsChoice, KeyError, LabelledNoise, Method, Mistake, NoiseChoice,
+    RuleChoice, Runs, SavedTimes, from_value,
 };
-use toclip_words::{short, unknown};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
 pub(crate) const KEYS: [(&str, Option<&str>); 21] = [
@@ -46,35 +48,65 @@ const TEACHER: &str = "{ kind = \"uniform\", norm = 3.0 }";
 /// The first keys, up to this number, are not about trajectories alone.
 const SHARED: usize = 5;
 
-/// An experiment file: trajectories, curves of the criteria, or both; or a generalised linear model.
-/// Written as TOML, it is a file with the same content.
+/// What a file asks for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ExperimentFile {
-    /// The title; the name of the file unless given.
-    pub name: String,
-    /// Theory and simulation along time.
-    #[serde(flatten)]
-    pub trajectories: Option<Experiment>,
-    /// Curves of the criteria.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub criteria: Option<Criteria>,
-    /// Classification and other generalised linear models along time.
-    #[serde(flatten)]
-    pub glm: Option<GlmExperiment>,
+#[serde(untagged)]
+pub enum ExperimentFile {
+    /// Trajectories along time, and perhaps curves of the criteria.
+    Trajectories {
+        /// The title; the name of the file unless given.
+        name: String,
+        /// The problem, and what to compute of it.
+        #[serde(flatten)]
+        experiment: Box<Experiment>,
+        /// Curves of the criteria.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        criteria: Option<Criteria>,
+    },
+    /// Curves of the criteria alone.
+    Criteria {
+        /// The title; the name of the file unless given.
+        name: String,
+        /// The curves.
+        criteria: Criteria,
+    },
 }
 
 impl ExperimentFile {
+    /// The title.
+    pub fn name(&self) -> &str {
+        match self {
+            ExperimentFile::Trajectories { name, .. } | ExperimentFile::Criteria { name, .. } => name,
+        }
+    }
+
+    /// The trajectories, if it asks for any.
+    pub fn experiment(&self) -> Option<&Experiment> {
+        match self {
+            ExperimentFile::Trajectories { experiment, .. } => Some(experiment),
+            ExperimentFile::Criteria { .. } => None,
+        }
+    }
+
+    /// The curves of the criteria, if it asks for any.
+    pub fn criteria(&self) -> Option<&Criteria> {
+        match self {
+            ExperimentFile::Trajectories { criteria, .. } => criteria.as_ref(),
+            ExperimentFile::Criteria { criteria, .. } => Some(criteria),
+        }
+    }
+
     /// The trajectories alone.
     ///
     /// # Errors
     /// [`Error::Wrong`] for a file without any.
     pub fn into_trajectories(self, origin: &Origin) -> Result<Experiment> {
-        if self.glm.is_some() {
-            let what = "expected least squares, but the file describes a generalised linear model";
-            return Err(origin.error("model", what));
+        match self {
+            ExperimentFile::Trajectories { experiment, .. } => Ok(*experiment),
+            ExperimentFile::Criteria { .. } => {
+                Err(origin.error("criteria", "the file defines no trajectories"))
+            }
         }
-        let missing = || origin.error("criteria", "the file defines no trajectories");
-        self.trajectories.ok_or_else(missing)
     }
 }
 
@@ -91,12 +123,16 @@ pub struct Origin {
 impl Origin {
     /// An error that names file, line and key.
     pub fn error(&self, key: &str, what: impl std::fmt::Display) -> Error {
-        self.wrong(self.lines.get(key).copied(), about(key, &what.to_string()))
+        self.at(key, &Mistake::Said(what.to_string()))
     }
 
     /// An error that names file and line of its key.
-    pub(crate) fn at(&self, error: KeyError) -> Error {
-        self.error(error.key, error.what)
+    pub fn key_error(&self, KeyError { key, mistake }: KeyError) -> Error {
+        self.at(key, &mistake)
+    }
+
+    fn at(&self, key: &str, mistake: &Mistake) -> Error {
+        self.wrong(self.lines.get(key).copied(), mistake.about(key))
     }
 
     /// The folder that relative paths start from: that of the file, or the one given with the values.
@@ -127,8 +163,8 @@ pub fn read(file: &Path) -> Result<(ExperimentFile, Origin)> {
 /// An experiment from values of a program, such as a dictionary; files that it names are looked for
 /// in `folder`.
 ///
-/// The values are written as TOML and read like a file, so both have the same defaults and messages; only
-/// the place of a mistake is left out.
+/// Files are read by the same function, so both have the same defaults and messages; only the place of a
+/// mistake is left out.
 ///
 /// ```
 /// let values: toml::Table = toml::from_str("time = -1").unwrap();
@@ -139,9 +175,7 @@ pub fn read(file: &Path) -> Result<(ExperimentFile, Origin)> {
 /// # Errors
 /// [`Error::Wrong`] for values that are no experiment.
 pub fn of_values(values: &toml::Table, folder: &Path) -> Result<(ExperimentFile, Origin)> {
-    let origin = Origin { folder: folder.into(), ..Origin::default() };
-    let text = toml::to_string(values).map_err(|e| origin.wrong(None, e.to_string()))?;
-    parse_from(&text, origin)
+    read_values(values.clone(), Origin { folder: folder.into(), ..Origin::default() })
 }
 
 /// Reads an experiment from the text of a file.
@@ -149,7 +183,14 @@ pub fn of_values(values: &toml::Table, folder: &Path) -> Result<(ExperimentFile,
 /// # Errors
 /// [`Error::Wrong`] for a mistake in it.
 pub fn parse_file(text: &str, file: &Path) -> Result<(ExperimentFile, Origin)> {
-    parse_from(text, Origin { file: Some(file.into()), ..Origin::default() })
+    let mut origin = Origin { file: Some(file.into()), ..Origin::default() };
+    let table = DeTable::parse(text).map_err(|e| {
+        let line = e.span().map(|span| line_of(text, span.start));
+        origin.wrong(line, e.message().trim_end().replace('\n', ", "))
+    })?;
+    let lines = |at: usize| line_of(text, at);
+    let values = plain_table(table.get_ref(), "", &lines, &mut origin.lines);
+    read_values(values, origin)
 }
 
 /// Reads an experiment on trajectories from the text of a file.
@@ -161,28 +202,60 @@ pub fn parse(text: &str, file: &Path) -> Result<(Experiment, Origin)> {
     Ok((asked.into_trajectories(&origin)?, origin))
 }
 
-fn parse_from(text: &str, mut origin: Origin) -> Result<(ExperimentFile, Origin)> {
-    let table = DeTable::parse(text).map_err(|e| {
-        origin.wrong(e.span().map(|span| line_of(text, span.start)), plain(e.message()))
-    })?;
-    let keys = KEYS.map(|(key, _)| key);
-    let mut values = BTreeMap::new();
-    for (key, value) in table.into_inner() {
-        let line = line_of(text, key.span().start);
-        let key = key.into_inner().into_owned();
-        if !keys.contains(&&*key) {
-            return Err(origin.wrong(Some(line), unknown("key", &key, &keys)));
+/// The values of a table, and the lines of its keys and theirs.
+fn plain_table(
+    table: &DeTable<'_>,
+    path: &str,
+    line_of: &dyn Fn(usize) -> usize,
+    lines: &mut BTreeMap<String, usize>,
+) -> toml::Table {
+    let mut plain = toml::Table::new();
+    for (key, value) in table {
+        let name = key.get_ref().as_ref();
+        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        lines.insert(path.clone(), line_of(key.span().start));
+        plain.insert(name.to_owned(), plain_value(value.get_ref(), &path, line_of, lines));
+    }
+    plain
+}
+
+fn plain_value(
+    value: &DeValue<'_>,
+    path: &str,
+    line_of: &dyn Fn(usize) -> usize,
+    lines: &mut BTreeMap<String, usize>,
+) -> Value {
+    match value {
+        DeValue::String(string) => Value::String(string.to_string()),
+        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => Value::Integer(number),
+            // Larger than an integer of TOML can be; as a number it is refused where it does not fit.
+            Err(_) => Value::Float(number.as_str().parse().unwrap_or(f64::INFINITY)),
+        },
+        DeValue::Float(number) => Value::Float(number.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(truth) => Value::Boolean(*truth),
+        DeValue::Datetime(time) => Value::Datetime(*time),
+        DeValue::Array(all) => {
+            let each = all.iter().map(|value| plain_value(value.get_ref(), path, line_of, lines));
+            Value::Array(each.collect())
         }
-        origin.lines.insert(key.clone(), line);
-        values.insert(key, value);
+        DeValue::Table(table) => Value::Table(plain_table(table, path, line_of, lines)),
+    }
+}
+
+fn read_values(values: toml::Table, origin: Origin) -> Result<(ExperimentFile, Origin)> {
+    let keys = KEYS.map(|(key, _)| key);
+    if let Some(key) = values.keys().find(|key| !keys.contains(&&***key)) {
+        let line = origin.lines.get(key).copied();
+        return Err(origin.wrong(line, unknown("key", key, &keys)));
     }
     let moving = keys[SHARED..].iter().any(|key| values.contains_key(*key));
-    let mut fields = Fields { text, origin: &origin, values };
+    let mut fields = Fields { origin: &origin, values };
     let stem = origin.file.as_deref().and_then(Path::file_stem).unwrap_or_default();
     let name: String = fields.get("name")?.unwrap_or_else(|| stem.to_string_lossy().into_owned());
     if fields.values.contains_key("model") {
-        let glm = Some(glm(&mut fields, &name)?);
-        return Ok((ExperimentFile { name, trajectories: None, criteria: None, glm }, origin));
+        let experiment = Box::new(model_experiment(&mut fields, &name)?);
+        return Ok((ExperimentFile::Trajectories { name, experiment, criteria: None }, origin));
     }
     if fields.values.contains_key("teacher") {
         let what = "a teacher belongs to a model; add for example `model = { kind = \"logistic\" }`, or \
@@ -190,9 +263,11 @@ fn parse_from(text: &str, mut origin: Origin) -> Result<(ExperimentFile, Origin)
         return Err(origin.error("teacher", what));
     }
     let criteria: Option<Criteria> = fields.get("criteria")?;
-    let trajectories =
-        if moving || criteria.is_none() { Some(trajectories(&mut fields, &name)?) } else { None };
-    let (noise, batch, rule) = match &trajectories {
+    let experiment = match &criteria {
+        Some(_) if !moving => None,
+        _ => Some(Box::new(least_squares(&mut fields, &name)?)),
+    };
+    let (noise, batch, rule) = match &experiment {
         Some(e) => (Some(e.noise.clone()), e.batch, e.rule.clone()),
         None => (
             fields.get("noise")?,
@@ -207,71 +282,85 @@ fn parse_from(text: &str, mut origin: Origin) -> Result<(ExperimentFile, Origin)
         (criteria.batch, criteria.rule) = (batch, rule);
         criteria.check().map_err(|what| origin.error("criteria", what)).map(|()| criteria)
     });
-    let criteria = criteria.transpose()?;
-    Ok((ExperimentFile { name, trajectories, criteria, glm: None }, origin))
+    let file = match (experiment, criteria.transpose()?) {
+        (Some(experiment), criteria) => ExperimentFile::Trajectories { name, experiment, criteria },
+        (None, Some(criteria)) => ExperimentFile::Criteria { name, criteria },
+        (None, None) => return Err(origin.error("criteria", "the file asks for nothing")),
+    };
+    Ok((file, origin))
 }
 
-fn trajectories(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
+fn least_squares(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
+    let noise = fields.need("noise")?;
+    let start = fields.need("start")?;
     let experiment = Experiment {
-        name: name.to_owned(),
-        noise: fields.need("noise")?,
-        batch: fields.get("batch")?.unwrap_or_default(),
         rule: fields.get("rule")?.unwrap_or_default(),
         groups: fields.get("groups")?.unwrap_or_default(),
         momentum: fields.get("momentum")?,
         privacy: fields.get("privacy")?,
-        spectrum: fields.need("spectrum")?,
-        start: fields.need("start")?,
         covariates: fields.covariates()?,
-        time: fields.need("time")?,
-        points: fields.get("points")?.unwrap_or_default(),
-        learning_rate: fields.need("learning_rate")?,
-        clip: fields.need("clip")?,
         margin: fields.get("margin")?,
-        methods: fields.get("methods")?.unwrap_or(vec![Method::Ode, Method::Sgd]),
-        ensemble: fields.get("ensemble")?.unwrap_or_default(),
-        tolerance: fields.get("tolerance")?.unwrap_or(1e-8),
+        ..shared(fields, name, noise, start)?
     };
-    let Experiment { time, tolerance, points, ensemble, .. } = experiment;
-    check_numbers(time, tolerance, points, ensemble)
-        .and_then(|()| check_methods(&experiment.methods, &Method::ALL))
-        .map_err(|e| fields.origin.at(e))?;
+    check(&experiment).map_err(|e| fields.origin.key_error(e))?;
     Ok(experiment)
 }
 
-fn glm(fields: &mut Fields<'_>, name: &str) -> Result<GlmExperiment> {
+fn model_experiment(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
     let model = fields.get("model")?;
-    let teacher = fields.get("teacher")?;
-    let (Some(model), Some(teacher)) = (model, teacher) else {
+    let Some(teacher) = fields.get("teacher")? else {
         let what = format!("the key `teacher` is missing; for example `teacher = {TEACHER}`");
         return Err(fields.origin.wrong(None, what));
     };
-    let experiment = GlmExperiment {
+    let noise = fields.get("noise")?.unwrap_or(NoiseChoice::OfModel);
+    let start = fields.get("start")?.unwrap_or(Start::Uniform { norm: 0.0 });
+    let shared = shared(fields, name, noise, start)?;
+    let experiment = Experiment { model, teacher: Some(teacher), ..shared };
+    if let Some(key) = fields.values.keys().next() {
+        let what =
+            format!("{key} is for least squares and cannot be combined with `model`; leave it out");
+        return Err(fields.origin.wrong(fields.origin.lines.get(key).copied(), what));
+    }
+    check(&experiment).map_err(|e| fields.origin.key_error(e))?;
+    Ok(experiment)
+}
+
+/// What least squares and other models have in common.
+fn shared(
+    fields: &mut Fields<'_>,
+    name: &str,
+    noise: NoiseChoice,
+    start: Start,
+) -> Result<Experiment> {
+    Ok(Experiment {
         name: name.to_owned(),
-        model,
-        teacher,
-        start: fields.get("start")?.unwrap_or_else(crate::glm::zero),
-        spectrum: fields.need("spectrum")?,
-        noise: fields.get("noise")?,
+        model: None,
+        teacher: None,
+        start,
+        noise,
         batch: fields.get("batch")?.unwrap_or_default(),
+        rule: RuleChoice::default(),
+        groups: GroupsChoice::default(),
+        momentum: None,
+        privacy: None,
+        spectrum: fields.need("spectrum")?,
+        covariates: Covariates::default(),
         time: fields.need("time")?,
         points: fields.get("points")?.unwrap_or_default(),
         learning_rate: fields.need("learning_rate")?,
         clip: fields.need("clip")?,
+        margin: None,
         methods: fields.get("methods")?.unwrap_or(vec![Method::Ode, Method::Sgd]),
         ensemble: fields.get("ensemble")?.unwrap_or_default(),
         tolerance: fields.get("tolerance")?.unwrap_or(1e-8),
-    };
-    if let Some(key) = fields.values.keys().next() {
-        let what = "is for least squares and cannot be combined with `model`; leave it out";
-        return Err(fields.origin.error(key, what));
-    }
-    let GlmExperiment { time, tolerance, points, ensemble, .. } = experiment;
-    check_numbers(time, tolerance, points, ensemble)
-        .and_then(|()| check_methods(&experiment.methods, &GLM_METHODS))
-        .and_then(|()| experiment.check())
-        .map_err(|e| fields.origin.at(e))?;
-    Ok(experiment)
+    })
+}
+
+fn check(experiment: &Experiment) -> Result<(), KeyError> {
+    let Experiment { time, tolerance, points, ensemble, .. } = *experiment;
+    check_numbers(time, tolerance, points, ensemble)?;
+    check_methods(&experiment.methods, &Method::ALL)?;
+    check_model(experiment)
 }
 
 /// Refuses numbers that no experiment along time can have.
@@ -283,7 +372,7 @@ fn check_numbers(
 ) -> Result<(), KeyError> {
     let Runs { runs, seed, confidence } = runs;
     let (key, what) = if !(time > 0.0 && time.is_finite()) {
-        ("time", format!("is {}; expected a positive number", short(time)))
+        return Err(KeyError::new("time", Mistake::is(short(time), "a positive number")));
     } else if points.count < 2 {
         let what = format!("the number of points is {}; expected at least 2", points.count);
         ("points", what)
@@ -300,8 +389,8 @@ fn check_numbers(
             format!("`confidence` is {given}; expected a share between 0 and 1, such as 0.8");
         ("ensemble", what)
     } else if !(1e-13..=0.1).contains(&tolerance) {
-        let given = short(tolerance);
-        ("tolerance", format!("is {given}; expected a number from 1e-13 to 0.1"))
+        let what = Mistake::is(short(tolerance), "a number from 1e-13 to 0.1");
+        return Err(KeyError::new("tolerance", what));
     } else {
         return Ok(());
     };
@@ -310,29 +399,22 @@ fn check_numbers(
 
 /// The values of the keys, not yet read.
 struct Fields<'a> {
-    text: &'a str,
     origin: &'a Origin,
-    values: BTreeMap<String, Spanned<DeValue<'a>>>,
+    values: toml::Table,
 }
 
-impl<'a> Fields<'a> {
-    fn get<T: Deserialize<'a>>(&mut self, key: &str) -> Result<Option<T>> {
+impl Fields<'_> {
+    fn get<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>> {
         let Some(value) = self.values.remove(key) else { return Ok(None) };
-        let (whole, table) = (value.span(), value.get_ref().is_table());
-        T::deserialize(ValueDeserializer::from(value)).map(Some).map_err(|e| {
-            // Buffered values have lost their place; that of the key they belong to is known.
-            let at = e.span().filter(|s| !s.is_empty()).unwrap_or(whole.clone());
-            let line = line_of(self.text, at.start);
-            let mut said = plain(e.message());
-            if table && said.starts_with("is ") {
-                let inner = self.text.get(whole.start..at.start).and_then(key_before);
-                said = inner.map_or("a value".into(), |key| format!("`{key}`")) + " " + &said;
-            }
-            self.origin.wrong(Some(line), about(key, &said))
+        from_value(value).map(Some).map_err(|error| {
+            let lines = &self.origin.lines;
+            let inner = error.key.as_ref().and_then(|inner| lines.get(&format!("{key}.{inner}")));
+            let line = inner.or(lines.get(key)).copied();
+            self.origin.wrong(line, error.whole().about(key))
         })
     }
 
-    fn need<T: Deserialize<'a>>(&mut self, key: &str) -> Result<T> {
+    fn need<T: DeserializeOwned>(&mut self, key: &str) -> Result<T> {
         let found = self.get(key)?;
         found.ok_or_else(|| {
             let example = KEYS.iter().find(|(known, _)| *known == key).and_then(|(_, e)| *e);
@@ -343,18 +425,12 @@ impl<'a> Fields<'a> {
     }
 
     fn covariates(&mut self) -> Result<Covariates> {
-        let Some(value) = self.get::<toml::Value>("covariates")? else {
-            return Ok(Covariates::default());
-        };
-        no_parameters(&value, &["gaussian", "rademacher", "uniform", "laplace"])
-            .and_then(|()| deserialize(value, Covariates::deserialize))
-            .map_err(|what| self.origin.error("covariates", what))
+        if let Some(value) = self.values.get("covariates") {
+            no_parameters(value, &["gaussian", "rademacher", "uniform", "laplace"])
+                .map_err(|mistake| self.origin.at("covariates", &mistake))?;
+        }
+        Ok(self.get("covariates")?.unwrap_or_default())
     }
-}
-
-/// The key of a table that ends a text, as in `{ runs = 5, seed =`.
-fn key_before(text: &str) -> Option<&str> {
-    text.trim_end().strip_suffix('=')?.trim_end().rsplit([' ', ',', '{', '\n']).next()
 }
 
 /// The line of a place in the text, from 1.
@@ -522,18 +598,16 @@ clip          = 0.4
             "methods = ['ode', 'unclipped']",
         ] {
             let (file, origin) = parse_file(&classes_with(line), Path::new("e.toml")).unwrap();
-            let glm = file.glm.clone().unwrap();
-            assert!(file.trajectories.is_none() && file.criteria.is_none());
-            crate::GlmProblem::new(&glm, &origin).unwrap();
+            let experiment = file.experiment().unwrap();
+            assert!(experiment.model.is_some() && file.criteria().is_none());
+            crate::Prepared::new(experiment, &origin).unwrap();
             let text = toml::to_string(&file).unwrap();
             let (again, _) = parse_file(&text, Path::new("e.toml")).unwrap();
             assert_eq!(again, file, "{line}\n{text}");
         }
         let (file, origin) = parse_file(CLASSES, Path::new("e.toml")).unwrap();
-        let start = file.glm.as_ref().unwrap().start.clone();
-        assert_eq!(start, toclip::spectrum::Start::Uniform { norm: 0.0 });
-        let error = file.into_trajectories(&origin).unwrap_err().to_string();
-        assert!(error.starts_with("e.toml, line 2: model: expected least squares"), "{error}");
+        let experiment = file.into_trajectories(&origin).unwrap();
+        assert_eq!(experiment.start, Start::Uniform { norm: 0.0 });
     }
 
     #[test]
@@ -542,7 +616,7 @@ clip          = 0.4
         for line in include_str!("model_mistakes.txt").lines() {
             let found = parse_file(&classes_with(line), Path::new("e.toml"));
             let error = found
-                .and_then(|(file, origin)| crate::GlmProblem::new(&file.glm.unwrap(), &origin));
+                .and_then(|(file, origin)| crate::Prepared::new(file.experiment().unwrap(), &origin));
             let error = error.map(|_| ()).unwrap_err().to_string();
             assert!(!error.contains('\n'), "{line} says: {error}");
             said += &format!("{line}\n    {error}\n");
@@ -559,8 +633,8 @@ clip          = 0.4
         let text = "criteria = { curves = ['ccc'], risk = 3, threshold = [0.1, 5], points = 3 }\n\
                     noise = { family = 'gaussian', sigma = 1.0 }\nbatch = 4";
         let (file, origin) = parse_file(text, Path::new("x/e.toml")).unwrap();
-        assert!(file.trajectories.is_none() && file.name == "e");
-        let criteria = file.criteria.clone().unwrap();
+        assert!(file.experiment().is_none() && file.name() == "e");
+        let criteria = file.criteria().unwrap().clone();
         assert!(!criteria.batch.is_single());
         let found = criteria.curves(&origin).unwrap();
         assert_eq!((found.against, found.x[0], found.x[2]), ("c", 0.1, 5.0));

@@ -4,6 +4,8 @@ use serde::{Serialize, Serializer};
 use toclip::Rule;
 use toml::Value;
 
+use crate::Mistake;
+
 use crate::value_forms::deserialize_by_parse;
 use toclip_words::unknown;
 
@@ -21,11 +23,12 @@ impl RuleChoice {
     ///
     /// # Errors
     /// A sentence that lists the names.
-    pub fn named(name: &str) -> Result<Self, String> {
-        Rule::named(name).map(RuleChoice).ok_or_else(|| unknown("rule", name, &Rule::NAMES))
+    pub fn named(name: &str) -> Result<Self, Mistake> {
+        let rule = Rule::named(name).map(RuleChoice);
+        rule.ok_or_else(|| unknown("rule", name, &Rule::NAMES).into())
     }
 
-    fn parse(value: Value) -> Result<Self, String> {
+    fn parse(value: Value) -> Result<Self, Mistake> {
         match value.as_str() {
             Some("per_group") => Err("clipping per group needs the groups: leave `rule` out and \
                                       give groups = [{ size = 100 }, { size = 400, ratio = 0.5 }]"
@@ -34,7 +37,7 @@ impl RuleChoice {
                 Err("expected the name of a smooth rule: \"tanh\" or \"root\"".into())
             }
             Some(name) => RuleChoice::named(name),
-            None => Err(format!("is {value}; expected the name of a rule, such as \"skip\"")),
+            None => Err(Mistake::is(value, "the name of a rule, such as \"skip\"")),
         }
     }
 }

@@ -7,20 +7,21 @@ use std::time::{Duration, Instant};
 
 use toclip::dynamics::{Ode, Simulator, Stop, Trajectory, Volterra};
 use toclip::ensemble::{Ensemble, Summary};
+use toclip::model::Quantity;
 
 use crate::error::{Error, Result};
-use crate::{Experiment, Method, Problem, Runs};
+use crate::{Experiment, Method, Prepared, Runs};
 
 /// The result of one method: for least squares, or for a generalised linear model
 /// ([`GlmCurve`](crate::GlmCurve)).
 #[derive(Debug, Clone)]
-pub struct MethodCurve<O = Outcome> {
+pub struct MethodCurve {
     /// The method.
     pub method: Method,
     /// In which form it was computed.
     pub form: String,
     /// The numbers.
-    pub outcome: O,
+    pub outcome: Outcome,
     /// How long it took.
     pub took: Duration,
 }
@@ -40,6 +41,26 @@ pub enum Outcome {
 }
 
 impl MethodCurve {
+    /// A measure of a model at saved time number `k`: of the path, or the median of the band.
+    pub fn at(&self, quantity: Quantity, k: usize) -> Option<f64> {
+        match &self.outcome {
+            Outcome::Path { path, .. } => path.measures.as_ref()?.get(k)?.get(quantity),
+            Outcome::Band(band) => band.measures.as_ref()?.get(quantity)?.median.get(k).copied(),
+        }
+    }
+
+    /// Whether it has a measure of a model.
+    pub fn has(&self, quantity: Quantity) -> bool {
+        match &self.outcome {
+            Outcome::Path { path, .. } => {
+                path.measures.iter().flatten().any(|m| m.get(quantity).is_some())
+            }
+            Outcome::Band(band) => {
+                band.measures.as_ref().is_some_and(|m| m.get(quantity).is_some())
+            }
+        }
+    }
+
     /// The path of a deterministic method.
     pub fn path(&self) -> Option<&Trajectory> {
         match &self.outcome {
@@ -81,17 +102,17 @@ impl MethodCurve {
 /// A finished run of an ensemble, in the coordinates of the theory: R and D for least squares, a
 /// [`GlmPath`](toclip::model::GlmPath) for generalised linear models.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FinishedRun<R = Trajectory> {
+pub struct FinishedRun {
     /// The method.
     pub method: Method,
     /// The index of the run.
     pub index: u64,
     /// The run.
-    pub run: R,
+    pub run: Trajectory,
 }
 
 /// A place where runs are kept as they finish, to continue an interrupted ensemble later.
-pub trait RunSink<R = Trajectory>: Send {
+pub trait RunSink: Send {
     /// Keeps a run.
     ///
     /// # Errors
@@ -100,7 +121,7 @@ pub trait RunSink<R = Trajectory>: Send {
         &mut self,
         method: Method,
         index: u64,
-        run: &R,
+        run: &Trajectory,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 }
 
@@ -118,10 +139,10 @@ pub struct Plan<'a> {
 ///
 /// # Errors
 /// [`Error`] for a method that fails on the way.
-pub fn run_all(experiment: &Experiment, problem: &Problem) -> Result<Vec<MethodCurve>> {
+pub fn run_all(experiment: &Experiment, prepared: &Prepared) -> Result<Vec<MethodCurve>> {
     let plan = Plan { threads: None, cancel: &AtomicBool::new(false), tick: &|_| {} };
     // Without a place to save to, nothing cancels it.
-    Ok(run(experiment, problem, &plan, None, &[])?.unwrap_or_default())
+    Ok(run(experiment, prepared, &plan, None, &[])?.unwrap_or_default())
 }
 
 /// The curves in the order of the methods, or `None` if it was cancelled.
@@ -133,27 +154,47 @@ pub fn run_all(experiment: &Experiment, problem: &Problem) -> Result<Vec<MethodC
 /// [`Error`] for a method that fails on the way, and for a store that cannot keep a run.
 pub fn run(
     experiment: &Experiment,
-    problem: &Problem,
+    prepared: &Prepared,
     plan: &Plan<'_>,
     store: Option<&mut dyn RunSink>,
     finished: &[FinishedRun],
 ) -> Result<Option<Vec<MethodCurve>>> {
     let ensembles = Ensembles::new(experiment.ensemble, plan, store, finished)?;
-    run_methods(&experiment.methods, |method| {
-        if !method.is_ensemble() {
-            let (path, flow) = solve(experiment, problem, method)?;
-            let nodes = problem.few_modes.modes().len();
-            return Ok(Some((format!("{nodes} equations"), Outcome::Path { path, flow })));
-        }
-        let (simulator, form) = problem.simulator(method)?;
-        let runs = ensembles.complete(method, |ensemble, indices, keep| {
-            ensemble.run_missing(&*simulator, &problem.times, indices, plan.cancel, keep)
-        })?;
-        let Some(runs) = runs else { return Ok(None) };
-        let runs = runs.into_iter().map(|(index, run)| (index, problem.to_user(run))).collect();
-        let band = Summary::of(&problem.times, &runs, &ensembles.ensemble.probabilities)?;
-        Ok(Some((form.to_owned(), Outcome::Band(Box::new(band)))))
-    })
+    let curve = |&method: &Method| {
+        let begin = Instant::now();
+        let Some((form, outcome)) = run_method(experiment, prepared, method, &ensembles)? else {
+            return Ok(None);
+        };
+        Ok(Some(MethodCurve { method, form, outcome, took: begin.elapsed() }))
+    };
+    experiment.methods.iter().map(curve).collect()
+}
+
+/// How a method was computed, and what came out; `None` if it was cancelled.
+fn run_method(
+    experiment: &Experiment,
+    prepared: &Prepared,
+    method: Method,
+    ensembles: &Ensembles<'_, '_>,
+) -> Result<Option<(String, Outcome)>> {
+    if !method.is_ensemble() {
+        let (path, flow) = solve(experiment, prepared, method)?;
+        let nodes = prepared.compressed.modes().modes().len();
+        let equations = if prepared.problem.model().is_some() { 2 * nodes } else { nodes };
+        return Ok(Some((format!("{equations} equations"), Outcome::Path { path, flow })));
+    }
+    let (simulator, form) = prepared.simulator(method)?;
+    let Some(runs) = ensembles.complete(method, &*simulator, &prepared.times)? else {
+        return Ok(None);
+    };
+    let measured = |run: Trajectory| match prepared.problem.model() {
+        Some(model) if run.measures.is_none() => run.measured(model),
+        _ => run,
+    };
+    let runs =
+        runs.into_iter().map(|(index, run)| (index, prepared.to_user(measured(run)))).collect();
+    let band = Summary::of(&prepared.times, &runs, &ensembles.ensemble.probabilities)?;
+    Ok(Some((form.to_owned(), Outcome::Band(Box::new(band)))))
 }
 
 /// All runs of an ensemble by their number, unless it was cancelled; `tick` is called after
@@ -179,87 +220,67 @@ pub fn all_runs(
 
 fn solve(
     experiment: &Experiment,
-    problem: &Problem,
+    prepared: &Prepared,
     method: Method,
 ) -> Result<(Trajectory, Option<Vec<f64>>)> {
-    let modes = &problem.few_modes;
-    let (step, policy) = match method {
-        Method::Unclipped => (&problem.plain, &problem.unclipped),
-        _ => (&problem.step, &problem.policy),
+    let problem = match method {
+        Method::Unclipped => &prepared.unclipped,
+        _ => &prepared.compressed,
     };
-    let rtol = experiment.tolerance;
+    let (rtol, keeps_path) = (experiment.tolerance, problem.model().is_none());
     let (path, flow) = if method == Method::Volterra {
-        let equation = Volterra::new(modes, step, &**policy).tolerance(rtol, 0.0).keep_path(true);
-        let solution = equation
-            .solve(&problem.times)
+        let solution = Volterra::new(problem)
+            .and_then(|eq| eq.tolerance(rtol, 0.0).keep_path(true).solve(&prepared.times))
             .map_err(|source| failed("the integral equation", source))?;
         (solution.trajectory, Some(solution.flow))
     } else {
-        let mut ode = Ode::new(modes, step, &**policy).tolerance(rtol, 0.0).keep_path(true);
-        if let Some(momentum) = problem.momentum {
-            ode = ode.with_momentum(momentum);
-        }
-        (ode.solve(&problem.times).map_err(|source| failed("the ODE", source))?, None)
+        let path = Ode::new(problem)
+            .and_then(|ode| ode.tolerance(rtol, 0.0).keep_path(keeps_path).solve(&prepared.times))
+            .map_err(|source| failed("the ODE", source))?;
+        (path, None)
     };
-    Ok((problem.to_user(path), flow))
+    Ok((prepared.to_user(path), flow))
 }
 
 fn failed(method: &'static str, source: toclip::Error) -> Error {
     Error::Solve { method, source }
 }
 
-/// The curves in the order of the methods; `None` as soon as `run` gives none for a method.
-pub(crate) fn run_methods<O>(
-    methods: &[Method],
-    run: impl Fn(Method) -> Result<Option<(String, O)>>,
-) -> Result<Option<Vec<MethodCurve<O>>>> {
-    let curve = |&method: &Method| {
-        let begin = Instant::now();
-        let found = run(method)?;
-        let took = begin.elapsed();
-        Ok(found.map(|(form, outcome)| MethodCurve { method, form, outcome, took }))
-    };
-    methods.iter().map(curve).collect()
-}
-
 /// The ensembles of an experiment, where their runs are kept, and the runs that were finished before.
-pub(crate) struct Ensembles<'a, 's, R> {
-    pub ensemble: Ensemble,
+struct Ensembles<'a, 's> {
+    ensemble: Ensemble,
     plan: &'a Plan<'a>,
-    store: Mutex<Option<&'s mut dyn RunSink<R>>>,
-    finished: &'a [FinishedRun<R>],
+    store: Mutex<Option<&'s mut dyn RunSink>>,
+    finished: &'a [FinishedRun],
 }
 
-impl<'a, 's, R: Clone + Send> Ensembles<'a, 's, R> {
-    pub fn new(
+impl<'a, 's> Ensembles<'a, 's> {
+    fn new(
         Runs { runs, seed, confidence }: Runs,
         plan: &'a Plan<'a>,
-        store: Option<&'s mut dyn RunSink<R>>,
-        finished: &'a [FinishedRun<R>],
+        store: Option<&'s mut dyn RunSink>,
+        finished: &'a [FinishedRun],
     ) -> Result<Self> {
         let mut ensemble = Ensemble::new(runs, seed).confidence(confidence)?;
         ensemble.threads = plan.threads;
         Ok(Ensembles { ensemble, plan, store: store.into(), finished })
     }
 
-    /// Runs the missing runs by `run_missing` and keeps each in the store as it finishes. Returns all runs
-    /// of the method by number; `None` if it was cancelled before it had all of them.
-    pub fn complete(
+    /// Runs the missing runs and keeps each in the store as it finishes. Returns all runs of the method by
+    /// number; `None` if it was cancelled before it had all of them.
+    fn complete(
         &self,
         method: Method,
-        run_missing: impl FnOnce(
-            &Ensemble,
-            &BTreeSet<u64>,
-            &(dyn Fn(u64, R) + Sync),
-        ) -> toclip::Result<u64>,
-    ) -> Result<Option<BTreeMap<u64, R>>> {
+        simulator: &dyn Simulator,
+        times: &[f64],
+    ) -> Result<Option<BTreeMap<u64, Trajectory>>> {
         let Ensembles { ensemble, plan, store, finished } = self;
         let wanted = finished.iter().filter(|f| f.method == method && f.index < ensemble.runs);
-        let before: BTreeMap<u64, R> = wanted.map(|f| (f.index, f.run.clone())).collect();
+        let before: BTreeMap<u64, Trajectory> = wanted.map(|f| (f.index, f.run.clone())).collect();
         let indices: BTreeSet<u64> = before.keys().copied().collect();
         let done = Mutex::new(before);
         let failure = Mutex::new(None);
-        run_missing(ensemble, &indices, &|index, run| {
+        ensemble.run_missing(simulator, times, &indices, plan.cancel, &|index, run| {
             let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(Err(error)) = store.as_mut().map(|store| store.keep(method, index, &run)) {
                 // Runs that cannot be saved are not worth computing.

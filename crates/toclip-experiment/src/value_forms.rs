@@ -5,6 +5,8 @@
 
 use toml::Value;
 
+use crate::Mistake;
+
 /// A value that is a number, or is of a kind: a table with the key `kind`, or the name of a kind
 /// alone, which stands for the table without further keys.
 pub(crate) enum NumberOrKind {
@@ -14,7 +16,7 @@ pub(crate) enum NumberOrKind {
 
 /// Reads a number, the string `"inf"`, the name of a kind or a table with a kind; `expected`
 /// lists the allowed forms.
-pub(crate) fn number_or_kind(value: Value, expected: &str) -> Result<NumberOrKind, String> {
+pub(crate) fn number_or_kind(value: Value, expected: &str) -> Result<NumberOrKind, Mistake> {
     match value {
         Value::Float(number) => Ok(NumberOrKind::Number(number)),
         Value::Integer(number) => Ok(NumberOrKind::Number(number as f64)),
@@ -36,23 +38,23 @@ pub(crate) fn table_with(
     value: Value,
     is_short: fn(&Value) -> bool,
     expected: &str,
-) -> Result<Value, String> {
+) -> Result<Value, Mistake> {
     match value {
         Value::Table(_) => Ok(value),
         short if is_short(&short) => Ok(toml::Table::from_iter([(key.to_owned(), short)]).into()),
-        other => Err(format!("is {other}; expected {expected}")),
+        other => Err(Mistake::is(other, expected)),
     }
 }
 
 /// Refuses further keys in a table whose kind has no parameters: serde overlooks them.
-pub(crate) fn no_parameters(value: &Value, kinds: &[&str]) -> Result<(), String> {
+pub(crate) fn no_parameters(value: &Value, kinds: &[&str]) -> Result<(), Mistake> {
     let (Some(kind), Some(table)) = (value.get("kind").and_then(Value::as_str), value.as_table())
     else {
         return Ok(());
     };
     match table.keys().find(|key| *key != "kind") {
         Some(key) if kinds.contains(&kind) => {
-            Err(format!("unknown key `{key}`: \"{kind}\" has no parameters"))
+            Err(format!("unknown key `{key}`: \"{kind}\" has no parameters").into())
         }
         _ => Ok(()),
     }
@@ -64,7 +66,7 @@ macro_rules! deserialize_by_parse {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 let value = <toml::Value as serde::Deserialize>::deserialize(from)?;
-                <$name>::parse(value).map_err(serde::de::Error::custom)
+                <$name>::parse(value).map_err($crate::Mistake::into_serde)
             }
         }
     )*};

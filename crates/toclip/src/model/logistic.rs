@@ -4,7 +4,6 @@ use super::binary::Binary;
 use super::link::{LOGISTIC, error_rate, mean_slope};
 use super::{Coefficients, Label, Model, Overlaps, check_flips};
 use crate::error::Result;
-use crate::numbers::short;
 use crate::numerics::special::FRAC_1_SQRT_2PI;
 use rand::{Rng, RngExt};
 use serde::Serialize;
@@ -54,7 +53,7 @@ pub(super) fn sigmoid(x: f64) -> f64 {
 impl Model for Logistic {
     fn describe(&self) -> String {
         if self.flips > 0.0 {
-            format!("logistic regression, {} of the labels flipped", percent(self.flips))
+            format!("logistic regression, {}% of the labels flipped", (1e4 * self.flips).round() / 100.0)
         } else {
             "logistic regression".into()
         }

@@ -238,6 +238,11 @@ pub(super) fn check(problem: &Problem) -> std::result::Result<(), Combination> {
 pub(crate) const MOST_COORDINATES: u64 = 100_000_000;
 
 impl Problem {
+    /// Whether this method can compute or simulate the problem.
+    pub fn supports(&self, method: Method) -> bool {
+        method_refuses(self, method).is_none()
+    }
+
     /// Refuses what this method does not support.
     pub(crate) fn check_method(&self, method: Method) -> Result<()> {
         method_refuses(self, method).map_or(Ok(()), |why| Err(Error::Combination(why)))
