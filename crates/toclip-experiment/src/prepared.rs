@@ -160,7 +160,7 @@ impl Prepared {
     }
 
     /// A sentence about the compression, if there was one.
-    pub fn compressed(&self) -> Option<String> {
+    pub fn compression(&self) -> Option<String> {
         let (from, to) = (self.problem.modes().modes().len(), self.compressed.modes().modes().len());
         (to < from).then(|| {
             format!(
@@ -443,7 +443,7 @@ mod tests {
         assert!(large.compressed.modes().modes().len() < 500);
         assert!(large.compressed.modes().bound().largest() <= 1e-10);
         assert!(
-            large.compressed().unwrap().starts_with("compressed 20000 distinct eigenvalues to ")
+            large.compression().unwrap().starts_with("compressed 20000 distinct eigenvalues to ")
         );
         let full = Ode::new(&large.problem).unwrap();
         let full = full.solve(&large.times).unwrap();

@@ -8,10 +8,7 @@ use toclip::dynamics::Stop;
 use toclip::ensemble::Statistics;
 use toclip::model::Quantity;
 use toclip_experiment::run::{MethodCurve, Plan};
-use toclip_experiment::{
-    Error, Experiment, GlmCurve, GlmExperiment, GlmProblem, Method, Origin, Problem, of_values,
-    run, run_glm,
-};
+use toclip_experiment::{Error, Method, Prepared, of_values, run};
 
 use crate::keep::{Keep, Measure};
 use crate::row::{CellCurve, Row};
@@ -53,20 +50,14 @@ impl Sweep {
     fn compute(&self, cell: u64, plan: &Plan<'_>) -> Result<Option<Row>, String> {
         let sentence = |e: Error| self.without_folder(e.sentence());
         let (file, origin) = of_values(&self.values(cell), self.folder()).map_err(sentence)?;
-        let (found, mut of_cell) = match (&file.trajectories, &file.glm) {
-            (Some(experiment), _) => {
-                let found = least_squares(experiment, &origin, plan).map_err(sentence)?;
-                let Some((problem, found)) = found else { return Ok(None) };
-                let best = self.best_thresholds(&problem, &found).map_err(|e| e.to_string())?;
-                (found, best)
-            }
-            (None, Some(experiment)) => {
-                let found = model(experiment, &origin, plan).map_err(sentence)?;
-                let Some(found) = found else { return Ok(None) };
-                (found, Vec::new())
-            }
-            (None, None) => return Err("the cell has no trajectories".into()),
-        };
+        let experiment = file.into_trajectories(&origin).map_err(sentence)?;
+        let prepared = Prepared::new(&experiment, &origin).map_err(sentence)?;
+        let curves = run::run(&experiment, &prepared, plan, None, &[]).map_err(sentence)?;
+        let Some(curves) = curves else { return Ok(None) };
+        let result = |curve: &MethodCurve| MethodResult::new(curve, prepared.times.len());
+        let found: Vec<MethodResult> = curves.iter().map(result).collect();
+        let mut of_cell =
+            self.best_thresholds(&prepared, &found).map_err(|e| e.to_string())?;
         let main = Measure::main(self.model);
         let mut values = Vec::new();
         for of in &found {
@@ -97,7 +88,7 @@ impl Sweep {
     /// The thresholds of the largest CCC, in the coordinates of the user, each with that CCC.
     fn best_thresholds(
         &self,
-        problem: &Problem,
+        prepared: &Prepared,
         found: &[MethodResult],
     ) -> toclip::Result<Vec<f64>> {
         let mut values = Vec::new();
@@ -106,60 +97,14 @@ impl Sweep {
             let risk =
                 at.unwrap_or_else(|| found.first().map_or(f64::NAN, |f| f.last(Measure::Risk)[0]));
             if risk.is_finite() {
-                let best = best_threshold(&problem.step, risk)?;
-                values.extend([problem.rescaling().inverse().threshold(best.c), best.ccc]);
+                let best = best_threshold(&prepared.problem, risk)?;
+                values.extend([prepared.rescaling().inverse().threshold(best.c), best.ccc]);
             } else {
                 values.extend([f64::NAN; 2]);
             }
         }
         Ok(values)
     }
-}
-
-fn least_squares(
-    experiment: &Experiment,
-    origin: &Origin,
-    plan: &Plan<'_>,
-) -> toclip_experiment::Result<Option<(Problem, Vec<MethodResult>)>> {
-    let problem = Problem::new(experiment, origin)?;
-    let curves = run::run(experiment, &problem, plan, None, &[])?;
-    let result = |curve: &MethodCurve| {
-        let band = curve.band();
-        let risk = cell_curve(curve, curve.times(), curve.risk().to_vec(), band.map(|b| &b.risk));
-        MethodResult {
-            method: curve.method,
-            complete: risk.times.len() == problem.times.len(),
-            curves: vec![(Measure::Risk, risk)],
-            diverged: diverged(curve.stop(), band.map(|b| (b.diverged.len(), b.runs))),
-        }
-    };
-    let results = curves.map(|curves| curves.iter().map(result).collect());
-    Ok(results.map(|results| (problem, results)))
-}
-
-fn model(
-    experiment: &GlmExperiment,
-    origin: &Origin,
-    plan: &Plan<'_>,
-) -> toclip_experiment::Result<Option<Vec<MethodResult>>> {
-    let problem = GlmProblem::new(experiment, origin)?;
-    let curves = run_glm(experiment, &problem, plan, None, &[])?;
-    let result = |curve: &GlmCurve| {
-        let (times, band) = (curve.times(), curve.band());
-        let of = |quantity| {
-            let value = |k| curve.at(quantity, k).unwrap_or(f64::NAN);
-            let values = (0..times.len()).map(value).collect();
-            let band = band.and_then(|b| b.get(quantity));
-            (Measure::Model(quantity), cell_curve(curve, times, values, band))
-        };
-        MethodResult {
-            method: curve.method,
-            complete: times.len() == problem.times.len(),
-            curves: Quantity::ALL.map(of).to_vec(),
-            diverged: diverged(curve.stop(), band.map(|b| (b.diverged.len(), b.runs))),
-        }
-    };
-    Ok(curves.map(|curves| curves.iter().map(result).collect()))
 }
 
 /// When a path diverged, or the share of an ensemble that did; NaN for a path that did not.
@@ -172,19 +117,39 @@ fn diverged(stop: Option<Stop>, runs: Option<(usize, u64)>) -> f64 {
 }
 
 /// The values of a path, or those of an ensemble between the first and the last quantile.
-fn cell_curve<O>(
-    curve: &MethodCurve<O>,
-    times: &[f64],
+fn cell_curve(
+    curve: &MethodCurve,
     value: Vec<f64>,
     band: Option<&Statistics>,
 ) -> CellCurve {
     let edge = |quantile: Option<&Vec<f64>>| quantile.cloned().unwrap_or_default();
     let low = edge(band.and_then(|band| band.quantiles.first()));
     let high = edge(band.and_then(|band| band.quantiles.last()));
-    CellCurve { method: curve.method, times: times.to_vec(), value, low, high }
+    CellCurve { method: curve.method, times: curve.times().to_vec(), value, low, high }
 }
 
 impl MethodResult {
+    fn new(curve: &MethodCurve, times: usize) -> Self {
+        let (reached, band) = (curve.times().len(), curve.band());
+        let of = |quantity| {
+            let value = |k| curve.at(quantity, k).unwrap_or(f64::NAN);
+            let statistics = band.and_then(|b| b.measures.as_ref()?.get(quantity));
+            let curve = cell_curve(curve, (0..reached).map(value).collect(), statistics);
+            (Measure::Model(quantity), curve)
+        };
+        let is_model = Quantity::ALL.into_iter().any(|quantity| curve.has(quantity));
+        let risk = || cell_curve(curve, curve.risk().to_vec(), band.map(|b| &b.risk));
+        MethodResult {
+            method: curve.method,
+            complete: reached == times,
+            curves: match is_model {
+                true => Quantity::ALL.map(of).to_vec(),
+                false => vec![(Measure::Risk, risk())],
+            },
+            diverged: diverged(curve.stop(), band.map(|b| (b.diverged.len(), b.runs))),
+        }
+    }
+
     fn curve(&self, measure: Measure) -> Option<&CellCurve> {
         self.curves.iter().find(|(of, _)| *of == measure).map(|(_, curve)| curve)
     }

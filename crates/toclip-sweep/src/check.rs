@@ -1,7 +1,7 @@
 //! Finding cells that cannot run before the first one does.
 
 use rayon::prelude::*;
-use toclip_experiment::{GlmProblem, Problem};
+use toclip_experiment::Prepared;
 
 use crate::error::{Error, Result};
 use crate::sweep::Sweep;
@@ -34,10 +34,9 @@ impl Sweep {
 
     fn check_cell(&self, cell: u64) -> Result<(), Error> {
         let (file, origin) = self.experiment(cell)?;
-        let built = match (&file.trajectories, &file.glm) {
-            (Some(experiment), _) => Problem::new(experiment, &origin).map(|_| ()),
-            (None, Some(experiment)) => GlmProblem::new(experiment, &origin).map(|_| ()),
-            (None, None) => Ok(()),
+        let built = match file.experiment() {
+            Some(experiment) => Prepared::new(experiment, &origin).map(|_| ()),
+            None => Ok(()),
         };
         built.map_err(|e| self.wrong(cell, &e.sentence()))
     }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use toclip_experiment::words::plain;
 use toclip_experiment::{ExperimentFile, Method, Origin, of_values};
 use toclip_words::short;
 use toml::{Table, Value};
@@ -59,7 +58,7 @@ impl Sweep {
         let table: Table = toml::from_str(text).map_err(|e: toml::de::Error| {
             let start = e.span().map_or(0, |span| span.start);
             let line = 1 + text.bytes().take(start).filter(|byte| *byte == b'\n').count();
-            Error::Wrong(format!("{}, line {line}: {}", file.display(), plain(e.message())))
+            Error::Wrong(format!("{}, line {line}: {}", file.display(), e.message().trim_end().replace('\n', ", ")))
         })?;
         let folder = file.parent().unwrap_or(Path::new(""));
         Sweep::new(table, Some(file), folder)
@@ -125,13 +124,10 @@ impl Sweep {
         };
         // All cells have the methods and the kind of model of the first.
         let (first, _) = sweep.experiment(0)?;
-        (sweep.methods, sweep.model) = match (first.trajectories, first.glm) {
-            (Some(experiment), _) => (experiment.methods, false),
-            (None, Some(experiment)) => (experiment.methods, true),
-            (None, None) => {
-                return Err(wrong("a sweep runs trajectories, and the file has none".into()));
-            }
+        let Some(experiment) = first.experiment() else {
+            return Err(wrong("a sweep runs trajectories, and the file has none".into()));
         };
+        (sweep.methods, sweep.model) = (experiment.methods.clone(), experiment.model.is_some());
         sweep.keep = match keep {
             None => Keep::usual(sweep.model),
             Some(keep) => Keep::parse_list(&keep, sweep.model).map_err(wrong)?,

@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use toclip_experiment::{Problem, of_values, run};
+use toclip_experiment::{Prepared, of_values, run};
 use toclip_sweep::{Error, Row, Sweep};
 
 const BASE: &str = r#"
@@ -91,7 +91,7 @@ fn a_cell_is_the_experiment_that_it_describes() {
         let row = run_cell(&sweep, cell);
         let (file, origin) = of_values(&sweep.values(cell), Path::new("")).unwrap();
         let experiment = file.into_trajectories(&origin).unwrap();
-        let problem = Problem::new(&experiment, &origin).unwrap();
+        let problem = Prepared::new(&experiment, &origin).unwrap();
         let curves = run::run_all(&experiment, &problem).unwrap();
         let last = |k: usize| *curves[k].risk().last().unwrap();
         assert_eq!(column(&sweep, &row, "ode_final_risk"), last(0));

@@ -9,11 +9,11 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use crate::arguments;
-use crate::experiment::run::Plan;
+use crate::experiment::run::{MethodCurve, Plan};
 use crate::experiment::{
-    self, CriteriaReport, Experiment, ExperimentFile, ExperimentReport, FinishedRun, GlmExperiment,
-    GlmProblem, GlmReport, LoggedRun, Method, Origin, Problem, RunSink, criteria_figure,
-    criteria_table, glm_figure, glm_table, identity, open_run_log, trajectory_table,
+    self, CriteriaReport, Experiment, ExperimentFile, ExperimentReport, FinishedRun, Method,
+    ModelReport, Origin, Prepared, RunSink, criteria_figure, criteria_table, identity, model_figure,
+    model_table, open_run_log, trajectory_table,
 };
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::output::{ProgressLog, Table, files, plots, result, tell, terminal};
@@ -99,18 +99,17 @@ pub fn run(args: Args) -> Result<ExitCode> {
         })?;
     args.override_file(&mut file)?;
     let stem = files::result_stem(&args.out, &args.experiment);
-    let trajectories = match (&file.trajectories, &file.glm) {
-        (Some(experiment), _) => Some(args.trajectories(experiment, &origin, &stem)?),
-        (None, Some(experiment)) => Some(args.glm(experiment, &origin, &stem)?),
-        (None, None) => None,
+    let trajectories = match file.experiment() {
+        Some(experiment) => Some(args.trajectories(experiment, &origin, &stem)?),
+        None => None,
     };
     if matches!(trajectories, Some(None)) {
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
-    let criteria = file.criteria.as_ref().map(|criteria| -> Result<_> {
+    let criteria = file.criteria().map(|criteria| -> Result<_> {
         let curves = criteria.curves(&origin)?;
-        let report = CriteriaReport::new(&file.name, criteria, &curves);
-        let figure = criteria_figure(&file.name, criteria, &curves);
+        let report = CriteriaReport::new(file.name(), criteria, &curves);
+        let figure = criteria_figure(file.name(), criteria, &curves);
         Ok(CriteriaResults { table: criteria_table(&curves), figure, report })
     });
     let mut results =
@@ -150,33 +149,23 @@ fn method_parser() -> impl TypedValueParser<Value = Method> {
     })
 }
 
-/// The methods to run, and everything that their runs depend on.
-struct MethodRuns<'a> {
-    methods: &'a [Method],
-    runs: u64,
-    inputs: Value,
-    times: &'a [f64],
-}
-
 impl Args {
     /// Options override the file.
     fn override_file(&self, file: &mut ExperimentFile) -> Result<()> {
-        let (ensemble, own_methods) = match (&mut file.trajectories, &mut file.glm) {
-            (Some(experiment), _) => (&mut experiment.ensemble, &mut experiment.methods),
-            (None, Some(experiment)) => (&mut experiment.ensemble, &mut experiment.methods),
-            (None, None) => match self.overrides().first() {
-                Some((flag, _)) => {
-                    bail!("{flag} applies to trajectories, and this file defines none")
-                }
-                None => return Ok(()),
-            },
+        let experiment = match (file, self.overrides().first()) {
+            (ExperimentFile::Trajectories { experiment, .. }, _) => experiment,
+            (ExperimentFile::Criteria { .. }, None) => return Ok(()),
+            (ExperimentFile::Criteria { .. }, Some((flag, _))) => {
+                bail!("{flag} applies to trajectories, and this file defines none")
+            }
         };
+        let ensemble = &mut experiment.ensemble;
         ensemble.runs = self.runs.unwrap_or(ensemble.runs);
         ensemble.seed = self.seed.unwrap_or(ensemble.seed);
         if let Some(methods) = &self.methods {
             experiment::check_methods(methods, &Method::ALL)
-                .map_err(|e| anyhow::anyhow!("--methods: {}", e.what))?;
-            own_methods.clone_from(methods);
+                .map_err(|e| anyhow::anyhow!("--methods: {}", e.mistake))?;
+            experiment.methods.clone_from(methods);
         }
         Ok(())
     }
@@ -188,91 +177,55 @@ impl Args {
         origin: &Origin,
         stem: &Path,
     ) -> Result<Option<TrajectoryResults>> {
-        let problem = Problem::new(experiment, origin)?;
-        let work = MethodRuns {
-            methods: &experiment.methods,
-            runs: experiment.ensemble.runs,
-            inputs: identity::of(experiment, &problem)?,
-            times: &problem.times,
+        let prepared = Prepared::new(experiment, origin)?;
+        let Some((curves, log)) = self.curves(experiment, &prepared, stem)? else {
+            return Ok(None);
         };
-        let curves = self.kept(&work, stem, |plan, sink, finished| {
-            experiment::run::run(experiment, &problem, plan, sink, &finished)
-        })?;
-        let Some((curves, log)) = curves else { return Ok(None) };
-        let report = ExperimentReport::new(experiment, &problem, &curves);
         let ensembles = curves.iter().filter(|c| c.method.is_ensemble());
-        Ok(Some(TrajectoryResults {
-            table: trajectory_table(&curves),
-            figure: experiment::figure::figure(experiment, &problem, &curves),
-            summary: report.to_string(),
-            report: serde_json::to_value(report)?,
-            took: curves.iter().map(|c| (c.method, c.took)).collect(),
-            forms: ensembles.map(|c| format!("{} {}", c.method.key(), c.form)).collect(),
-            log,
-        }))
-    }
-
-    /// The same for a generalised linear model.
-    fn glm(
-        &self,
-        experiment: &GlmExperiment,
-        origin: &Origin,
-        stem: &Path,
-    ) -> Result<Option<TrajectoryResults>> {
-        let problem = GlmProblem::new(experiment, origin)?;
-        let work = MethodRuns {
-            methods: &experiment.methods,
-            runs: experiment.ensemble.runs,
-            inputs: identity::of_glm(experiment, &problem)?,
-            times: &problem.times,
-        };
-        let curves = self.kept(&work, stem, |plan, sink, finished| {
-            experiment::run_glm(experiment, &problem, plan, sink, &finished)
-        })?;
-        let Some((curves, log)) = curves else { return Ok(None) };
-        let report = GlmReport::new(experiment, &problem, &curves);
-        Ok(Some(TrajectoryResults {
-            table: glm_table(&curves),
-            figure: glm_figure(experiment, &problem, &curves),
-            summary: report.to_string(),
-            report: serde_json::to_value(report)?,
-            took: curves.iter().map(|c| (c.method, c.took)).collect(),
-            forms: Vec::new(),
-            log,
+        let took = curves.iter().map(|c| (c.method, c.took)).collect();
+        let forms = ensembles.map(|c| format!("{} {}", c.method.key(), c.form)).collect();
+        Ok(Some(if prepared.problem.model().is_some() {
+            let report = ModelReport::new(experiment, &prepared, &curves);
+            let (summary, report) = (report.to_string(), serde_json::to_value(report)?);
+            let figure = model_figure(experiment, &prepared, &curves);
+            TrajectoryResults { table: model_table(&curves), figure, summary, report, took, forms, log }
+        } else {
+            let report = ExperimentReport::new(experiment, &prepared, &curves);
+            let (summary, report) = (report.to_string(), serde_json::to_value(report)?);
+            let figure = experiment::figure::figure(experiment, &prepared, &curves);
+            let table = trajectory_table(&curves);
+            TrajectoryResults { table, figure, summary, report, took, forms, log }
         }))
     }
 
     /// Runs the methods with a progress bar, and keeps the runs of ensembles on disk as they finish;
     /// `None` where Ctrl-C ended them early. The log of the runs is returned with the result.
-    fn kept<R: LoggedRun, T>(
+    fn curves(
         &self,
-        work: &MethodRuns<'_>,
+        experiment: &Experiment,
+        prepared: &Prepared,
         stem: &Path,
-        run: impl FnOnce(
-            &Plan<'_>,
-            Option<&mut dyn RunSink<R>>,
-            Vec<FinishedRun<R>>,
-        ) -> experiment::Result<Option<T>>,
-    ) -> Result<Option<(T, Option<ProgressLog>)>> {
-        let ensembles = work.methods.iter().filter(|m| m.is_ensemble()).count() as u64;
+    ) -> Result<Option<(Vec<MethodCurve>, Option<ProgressLog>)>> {
+        let (methods, runs) = (&experiment.methods, experiment.ensemble.runs);
+        let ensembles = methods.iter().filter(|m| m.is_ensemble()).count() as u64;
         let (mut log, finished) = if ensembles > 0 {
             let path = files::with_ending(stem, "progress");
-            let (log, finished) =
-                open_run_log(&path, work.inputs.clone(), self.resume, work.times)?;
+            let inputs = identity::of(experiment, prepared)?;
+            let (log, finished) = open_run_log(&path, inputs, self.resume, &prepared.times)?;
             (Some(log), finished)
         } else {
             (None, Vec::new())
         };
         interrupt::listen(Some("runs"))?;
-        let wanted = |f: &&FinishedRun<R>| work.methods.contains(&f.method) && f.index < work.runs;
-        let total = ensembles * work.runs;
+        let wanted = |f: &&FinishedRun| methods.contains(&f.method) && f.index < runs;
+        let total = ensembles * runs;
         let done = finished.iter().filter(wanted).count() as u64;
         let bar = terminal::progress_bar(total, "runs", self.quiet).with_position(done);
         bar.reset_eta();
         let tick = |_| bar.inc(1);
         let plan = Plan { threads: self.threads, cancel: &INTERRUPTED, tick: &tick };
-        let sink = log.as_mut().map(|log| log as &mut dyn RunSink<R>);
-        let result = run(&plan, sink, finished);
+        let sink = log.as_mut().map(|log| log as &mut dyn RunSink);
+        let result = experiment::run::run(experiment, prepared, &plan, sink, &finished);
         // Before the bar is cleared, which moves it to its end.
         let saved = bar.position();
         bar.finish_and_clear();

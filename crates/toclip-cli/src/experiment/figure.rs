@@ -4,7 +4,7 @@ use toclip::dynamics::Stop;
 
 use super::report::{band_edges, diverged};
 use super::run::{MethodCurve, Outcome};
-use super::{Experiment, Method, Problem, Runs, Spacing};
+use super::{Experiment, Method, Prepared, Runs, Spacing};
 use crate::plot::{Axis, Chart, Figure, Series};
 use toclip_words::short;
 
@@ -14,10 +14,10 @@ const LOG_FROM: f64 = 20.0;
 const HEADROOM: f64 = 3.0;
 
 /// R(t) of all curves.
-pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[MethodCurve]) -> Figure {
+pub fn figure(experiment: &Experiment, prepared: &Prepared, curves: &[MethodCurve]) -> Figure {
     let clipped = experiment.clip.clips();
     let subtitle =
-        format!("{}, d = {}", problem.step.describe(), short(problem.spectrum.intrinsic_dim()));
+        format!("{}, d = {}", prepared.problem.step().describe(), short(prepared.spectrum.intrinsic_dim()));
     let (low, high, cut) = range(curves);
     let logarithmic = low > 0.0 && high / low > LOG_FROM;
     let mut y = if logarithmic { Axis::log("risk R(t)") } else { Axis::linear("risk R(t)") };

@@ -4,7 +4,7 @@
 //! `toclip-experiment`; here are the progress on disk, and tables, plots and summaries of results.
 
 mod criteria;
-mod glm;
+mod model_report;
 mod run_log;
 mod trajectory_table;
 
@@ -15,8 +15,8 @@ pub mod report;
 pub use criteria::{
     CriteriaReport, Extremum, criteria_chart, criteria_figure, criteria_table, extremes, settings,
 };
-pub use glm::{GlmReport, glm_figure, glm_table};
+pub use model_report::{ModelReport, model_figure, model_table};
 pub use report::{ExperimentReport, band_edges, share_between};
-pub use run_log::{LoggedRun, open_run_log};
+pub use run_log::open_run_log;
 pub use toclip_experiment::*;
 pub use trajectory_table::trajectory_table;

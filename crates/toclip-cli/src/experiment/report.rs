@@ -8,7 +8,7 @@ use toclip::dynamics::{Stop, effective_moments};
 use toclip::ensemble::Summary;
 
 use super::run::MethodCurve;
-use super::{Experiment, Method, Problem};
+use super::{Experiment, Method, Prepared};
 use crate::output::terminal::columns;
 use toclip_words::short;
 use toclip_words::{bounds, percent};
@@ -93,7 +93,7 @@ pub struct RiskGap {
 }
 
 impl ExperimentReport {
-    pub fn new(experiment: &Experiment, problem: &Problem, curves: &[MethodCurve]) -> Self {
+    pub fn new(experiment: &Experiment, prepared: &Prepared, curves: &[MethodCurve]) -> Self {
         let theory = [Method::Ode, Method::Volterra]
             .into_iter()
             .find_map(|method| curves.iter().find(|curve| curve.method == method));
@@ -102,35 +102,35 @@ impl ExperimentReport {
         let gaps = methods.iter().filter(|l| l.method.is_ensemble()).filter_map(|l| l.median_gap);
         ExperimentReport {
             name: experiment.name.clone(),
-            intrinsic_dim: problem.spectrum.intrinsic_dim(),
-            ambient_dim: problem.spectrum.ambient_dim(),
-            distinct_eigenvalues: problem.modes.modes().len(),
-            risk: problem.modes.risk(),
-            distance: problem.distance(),
-            at_start: StartReport::new(problem),
+            intrinsic_dim: prepared.spectrum.intrinsic_dim(),
+            ambient_dim: prepared.spectrum.ambient_dim(),
+            distinct_eigenvalues: prepared.problem.modes().modes().len(),
+            risk: prepared.problem.risk(),
+            distance: prepared.distance(),
+            at_start: StartReport::new(prepared),
             notes: [
-                problem.source.map(|source| format!("the spectrum file has {source}")),
-                problem.momentum.map(|momentum| {
-                    let d = problem.modes.dim();
+                prepared.source.map(|source| format!("the spectrum file has {source}")),
+                prepared.problem.optimizer().momentum().map(|momentum| {
+                    let d = prepared.problem.dim();
                     let (beta, delta) = (short(momentum.beta(d)), short(momentum.delta(d)));
                     format!("momentum with β = {beta}, δ = (1 − β)d = {delta}")
                 }),
-                problem.step.privacy().map(|privacy| {
+                prepared.problem.step().privacy().map(|privacy| {
                     let sigma = short(privacy.noise_multiplier());
                     format!(
                         "private, with a noise multiplier of {sigma}; CCC does not count that noise"
                     )
                 }),
-                problem.rescaled(),
-                problem.other_covariates(),
-                problem.compressed().filter(|_| curves.iter().any(|c| !c.method.is_ensemble())),
+                prepared.rescaled(),
+                prepared.other_covariates(),
+                prepared.compression().filter(|_| curves.iter().any(|c| !c.method.is_ensemble())),
             ]
             .into_iter()
             .flatten()
             .collect(),
             largest_gap: gaps.max_by(|a, b| a.relative.total_cmp(&b.relative)),
             methods,
-            noise: problem.step.describe(),
+            noise: prepared.problem.step().describe(),
             confidence: experiment.ensemble.confidence,
             clipped: experiment.clip.clips(),
         }
@@ -138,11 +138,11 @@ impl ExperimentReport {
 }
 
 impl StartReport {
-    fn new(problem: &Problem) -> Self {
-        let control = problem.control_at_start();
-        let (step, c) = (&problem.step, problem.threshold_at_start());
-        let factors = Factors::new(step, problem.modes.risk(), c).ok();
-        let effective = || effective_moments(&problem.modes, step, c).map_or(f64::NAN, |at| at.mu);
+    fn new(prepared: &Prepared) -> Self {
+        let control = prepared.control_at_start();
+        let (step, c) = (prepared.problem.step(), prepared.threshold_at_start());
+        let factors = Factors::new(step, prepared.problem.risk(), c).ok();
+        let effective = || effective_moments(&prepared.problem, c).map_or(f64::NAN, |at| at.mu);
         StartReport {
             eta: control.eta,
             c: control.c.is_finite().then_some(control.c),
@@ -317,6 +317,7 @@ mod tests {
                 probabilities: vec![0.1, 0.9],
                 risk: Statistics { quantiles, ..Default::default() },
                 distance: Default::default(),
+                measures: None,
             };
             theory_in_band(theory, &band)
         };

@@ -4,13 +4,12 @@ use std::fmt;
 
 use serde::Serialize;
 use toclip::dynamics::Stop;
-use toclip::ensemble::Statistics;
-use toclip::model::{GlmSummary, Quantity};
-use toclip::policy::Policy;
+use toclip::ensemble::{MeasureStatistics, Statistics};
+use toclip::model::{Overlaps, Quantity};
 
 use super::figure::{band_label, path_series, slot, time_axis};
 use super::report::diverged;
-use super::{GlmCurve, GlmExperiment, GlmOutcome, GlmProblem, Method, Runs};
+use super::{GlmExperiment, GlmOutcome, GlmProblem, Method, Runs};
 use crate::output::Table;
 use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -20,6 +19,11 @@ use toclip_words::short;
 /// The factor from a quantity to its unit in charts.
 fn unit(quantity: Quantity) -> f64 {
     if quantity == Quantity::Angle { 180.0 / std::f64::consts::PI } else { 1.0 }
+}
+
+/// The model in words.
+fn describe(prepared: &Prepared) -> String {
+    prepared.problem.model().map_or("least squares".into(), |model| model.describe())
 }
 
 /// `classes` is whether labels are classes.
@@ -41,14 +45,14 @@ fn axis(quantity: Quantity, classes: bool) -> &'static str {
 /// | `loss_mean`, `loss_low`, `loss_high`, … | of an ensemble: mean and band |
 /// | `q`, `p` | the variance of the logits, and their covariance with the teacher's; of an ensemble the mean |
 /// | `runs` | of an ensemble: runs that had not diverged by then |
-pub fn glm_table(curves: &[GlmCurve]) -> Table {
+pub fn model_table(curves: &[MethodCurve]) -> Table {
     let rows = || curves.iter().flat_map(|curve| (0..curve.times().len()).map(move |k| (curve, k)));
     let mut table = Table::default()
         .text("method", rows().map(|(curve, _)| curve.method.key()))
         .numbers("t", rows().map(|(curve, k)| curve.times()[k]));
     for quantity in Quantity::ALL {
         let of = |statistic: fn(&Statistics) -> &[f64]| {
-            rows().map(move |(curve, k)| statistic(curve.band()?.get(quantity)?).get(k).copied())
+            rows().map(move |(curve, k)| statistic(curve.band()?.measures.as_ref()?.get(quantity)?).get(k).copied())
         };
         let key = quantity.key();
         table = table
@@ -57,11 +61,11 @@ pub fn glm_table(curves: &[GlmCurve]) -> Table {
             .numbers(format!("{key}_low"), of(|s| &s.quantiles[0]))
             .numbers(format!("{key}_high"), of(|s| &s.quantiles[1]));
     }
-    let overlap = |of: fn(&toclip::model::Overlaps) -> f64,
-                   mean: fn(&GlmSummary) -> &Statistics| {
+    let overlap = |of: fn(&Overlaps) -> f64,
+                   mean: fn(&MeasureStatistics) -> &Statistics| {
         rows().map(move |(curve, k)| match &curve.outcome {
-            GlmOutcome::Path(path, _) => path.overlaps.get(k).map(of),
-            GlmOutcome::Band(band) => mean(band).mean.get(k).copied(),
+            Outcome::Path { path, .. } => path.overlaps.as_ref()?.get(k).map(of),
+            Outcome::Band(band) => mean(band.measures.as_ref()?).mean.get(k).copied(),
         })
     };
     table
@@ -71,7 +75,7 @@ pub fn glm_table(curves: &[GlmCurve]) -> Table {
 }
 
 /// A chart for each quantity that the model has.
-pub fn glm_figure(experiment: &GlmExperiment, problem: &GlmProblem, curves: &[GlmCurve]) -> Figure {
+pub fn model_figure(experiment: &Experiment, prepared: &Prepared, curves: &[MethodCurve]) -> Figure {
     let clipped = experiment.clip.clips();
     let mut figure = Figure::new(&experiment.name).columns(2);
     let has = |quantity: &Quantity| curves.iter().any(|curve| curve.has(*quantity));
@@ -80,8 +84,8 @@ pub fn glm_figure(experiment: &GlmExperiment, problem: &GlmProblem, curves: &[Gl
         let x = time_axis(experiment.points.spacing);
         let mut chart = Chart::new(axis).x(x).y(Axis::linear(axis));
         if quantity == Quantity::Loss {
-            let d = short(problem.spectrum.intrinsic_dim());
-            chart = chart.subtitle(&format!("{}, d = {d}", problem.model.describe()));
+            let d = short(prepared.spectrum.intrinsic_dim());
+            chart = chart.subtitle(&format!("{}, d = {d}", describe(prepared)));
         }
         for curve in curves {
             chart = draw(chart, quantity, curve, clipped, experiment.ensemble);
@@ -97,7 +101,7 @@ pub fn glm_figure(experiment: &GlmExperiment, problem: &GlmProblem, curves: &[Gl
 fn draw(
     chart: Chart,
     quantity: Quantity,
-    curve: &GlmCurve,
+    curve: &MethodCurve,
     clipped: bool,
     ensemble: Runs,
 ) -> Chart {
@@ -108,12 +112,14 @@ fn draw(
         pairs.filter_map(|(t, x)| Some((*t, unit(quantity) * x.filter(|x| !x.is_nan())?))).unzip()
     };
     match &curve.outcome {
-        GlmOutcome::Path(_, measures) => {
-            let (t, y) = kept(measures.iter().map(|m| m.get(quantity)).collect());
+        Outcome::Path { path, .. } => {
+            let measures = path.measures.iter().flatten();
+            let (t, y) = kept(measures.map(|m| m.get(quantity)).collect());
             chart.series(path_series(curve.method, title, &t, &y))
         }
-        GlmOutcome::Band(band) => {
-            let Some(statistics) = band.get(quantity) else { return chart };
+        Outcome::Band(band) => {
+            let measures = band.measures.as_ref();
+            let Some(statistics) = measures.and_then(|m| m.get(quantity)) else { return chart };
             let column = |x: &[f64]| kept(x.iter().copied().map(Some).collect());
             let (t, low) = column(&statistics.quantiles[0]);
             let (high, median) = (column(&statistics.quantiles[1]).1, column(&statistics.median).1);
@@ -126,7 +132,7 @@ fn draw(
 
 /// The results of an experiment in numbers, for JSON and for the terminal.
 #[derive(Debug, Clone, Serialize)]
-pub struct GlmReport {
+pub struct ModelReport {
     pub name: String,
     pub model: String,
     pub intrinsic_dim: f64,
@@ -139,14 +145,14 @@ pub struct GlmReport {
     /// The norm of the fixed point over that of the teacher, at the last threshold and unclipped.
     pub fixed_point: Option<f64>,
     pub fixed_point_unclipped: Option<f64>,
-    pub methods: Vec<GlmMethodReport>,
+    pub methods: Vec<ModelMethodReport>,
     #[serde(skip)]
     clipped: bool,
 }
 
 /// The end of one curve; of an ensemble the medians.
 #[derive(Debug, Clone, Serialize)]
-pub struct GlmMethodReport {
+pub struct ModelMethodReport {
     pub method: Method,
     pub t: Option<f64>,
     pub loss: Option<f64>,
@@ -160,22 +166,22 @@ pub struct GlmMethodReport {
     stop: Option<Stop>,
 }
 
-impl GlmReport {
-    pub fn new(experiment: &GlmExperiment, problem: &GlmProblem, curves: &[GlmCurve]) -> Self {
-        let control = problem.policy.at(0.0, 0.0);
-        let back = problem.rescaling.inverse();
-        let [fixed_point, fixed_point_unclipped] = problem.fixed_points();
-        GlmReport {
+impl ModelReport {
+    pub fn new(experiment: &Experiment, prepared: &Prepared, curves: &[MethodCurve]) -> Self {
+        let control = prepared.control_at_start();
+        let [fixed_point, fixed_point_unclipped] = prepared.fixed_points();
+        let start = Overlaps::at_start(prepared.problem.modes());
+        ModelReport {
             name: experiment.name.clone(),
-            model: problem.model.describe(),
-            intrinsic_dim: problem.spectrum.intrinsic_dim(),
-            ambient_dim: problem.spectrum.ambient_dim(),
-            teacher_variance: problem.modes.overlaps().v,
-            eta: back.learning_rate(control.eta),
-            c: control.c.is_finite().then(|| back.threshold(control.c)),
+            model: describe(prepared),
+            intrinsic_dim: prepared.spectrum.intrinsic_dim(),
+            ambient_dim: prepared.spectrum.ambient_dim(),
+            teacher_variance: start.map_or(0.0, |start| start.v),
+            eta: control.eta,
+            c: control.c.is_finite().then_some(control.c),
             fixed_point,
             fixed_point_unclipped,
-            methods: curves.iter().map(GlmMethodReport::new).collect(),
+            methods: curves.iter().map(ModelMethodReport::new).collect(),
             clipped: experiment.clip.clips(),
         }
     }
@@ -198,11 +204,11 @@ impl GlmReport {
     }
 }
 
-impl GlmMethodReport {
-    fn new(curve: &GlmCurve) -> Self {
+impl ModelMethodReport {
+    fn new(curve: &MethodCurve) -> Self {
         let end = |quantity| curve.at(quantity, curve.times().len().checked_sub(1)?);
         let [loss, error_rate, angle, calibration] = Quantity::ALL.map(end);
-        GlmMethodReport {
+        ModelMethodReport {
             method: curve.method,
             t: curve.times().last().copied(),
             loss,
@@ -217,7 +223,7 @@ impl GlmMethodReport {
 }
 
 /// The summary for the terminal.
-impl fmt::Display for GlmReport {
+impl fmt::Display for ModelReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.name)?;
         writeln!(
