@@ -422,8 +422,7 @@ mod tests {
             done.store(now, Ordering::Relaxed);
             cancel.store(now >= 3, Ordering::Relaxed);
         };
-        let stopped =
-            experiment.measure_until(&[10, 100], &family, Some(&tell), &cancel).unwrap();
+        let stopped = experiment.measure_until(&[10, 100], &family, Some(&tell), &cancel).unwrap();
         // One run of each piece of work that was already handed out may follow.
         assert!(stopped.is_none() && done.into_inner() < 50);
     }

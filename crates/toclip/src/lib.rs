@@ -127,6 +127,7 @@ pub mod privacy;
 pub mod problem;
 pub mod spectrum;
 pub mod threshold_rules;
+pub mod tuning;
 
 mod did_you_mean;
 mod error;

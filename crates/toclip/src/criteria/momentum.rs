@@ -2,16 +2,14 @@
 
 use crate::error::Result;
 use crate::factors::Factors;
-use crate::factors::step::Step;
-use crate::optimizer::momentum::Momentum;
-use crate::spectrum::Modes;
+use crate::problem::Problem;
 use serde::Serialize;
 
 /// The learning rates at which a system with momentum changes its behaviour, in the unit of the
 /// policy.
 ///
 /// With $\mu$ and $\nu$ held at their values at some risk, $m^{(2)} = \nu(2R + \sigma^2)$ makes the
-/// [system](crate::dynamics::Ode::with_momentum) linear. It forgets its start, and the risk is a
+/// [system](crate::dynamics::Ode) linear. It forgets its start, and the risk is a
 /// renewal equation
 /// $$ R(t) = R_0(t) + \int_0^t k(t-s)\thinspace \nu\thinspace(2R(s) + \sigma^2)\thinspace ds, \qquad k \ge 0, \qquad \int_0^\infty k = \frac{\eta}{4\mu}, $$
 /// where $k$ is the response of $R$ to noise in the buffer; its integral is read off the stationary
@@ -23,7 +21,7 @@ use serde::Serialize;
 /// $\eta_o = \delta p/4\mu$ the fastest modes oscillate, since the roots of $s^2 + \delta p\thinspace s + \eta p\thinspace\delta\mu\lambda = 0$ are
 /// complex.
 ///
-/// In the unit of the policy both are divided by the [factor](Momentum::rate_factor) of the
+/// In the unit of the policy both are divided by the [factor](crate::Momentum::rate_factor) of the
 /// convention: the largest stable learning rate of PyTorch's momentum is $(1-\beta)/(1-\tau)$ times that of
 /// plain SGD. Without a positive $\mu$ no learning rate is stable.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -34,7 +32,7 @@ pub struct MomentumLimits {
     pub oscillating: f64,
 }
 
-/// The limits at the start of training with threshold $c$.
+/// The limits at the start of training with threshold $c$; `None` without momentum.
 ///
 /// # Errors
 /// As [`Factors::new`], and where $\nu$ is not defined because the noise has infinite variance.
@@ -43,32 +41,32 @@ pub struct MomentumLimits {
 /// use toclip::criteria::momentum_limits;
 /// use toclip::noise::NoNoise;
 /// use toclip::spectrum::{Modes, Spectrum, Start};
-/// use toclip::{Memory, Momentum};
+/// use toclip::policy::OpenLoop;
+/// use toclip::{Memory, Momentum, Problem};
 /// // Isotropic data without noise or clipping: 2, as without momentum, or a tenth of it for PyTorch.
 /// let modes = Modes::new(&Spectrum::isotropic(1000)?, &Start::Uniform { norm: 1.0 })?;
-/// let limits = |momentum| momentum_limits(&modes, &NoNoise, f64::INFINITY, momentum);
-/// let average = limits(Momentum::average(Memory::Delta(3.0))?)?;
+/// let problem = Problem::new(modes, NoNoise, OpenLoop::constant(0.1, f64::INFINITY)?)?;
+/// let limits = |momentum: Momentum| {
+///     momentum_limits(&problem.clone().with_optimizer(momentum)?, f64::INFINITY)
+/// };
+/// let average = limits(Momentum::average(Memory::Delta(3.0))?)?.unwrap();
 /// assert!((average.stable - 2.0).abs() < 1e-12 && (average.oscillating - 0.75).abs() < 1e-12);
-/// let torch = limits(Momentum::heavy_ball(Memory::Beta(0.9))?)?;
+/// let torch = limits(Momentum::heavy_ball(Memory::Beta(0.9))?)?.unwrap();
 /// assert!((torch.stable - 0.2).abs() < 1e-12);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-pub fn momentum_limits<'a>(
-    modes: &Modes,
-    step: impl Into<Step<'a>>,
-    c: f64,
-    momentum: Momentum,
-) -> Result<MomentumLimits> {
-    let (step, risk, dim) = (step.into(), modes.risk(), modes.dim());
-    let at = Factors::new(&step, risk, c)?;
+pub fn momentum_limits(problem: &Problem, c: f64) -> Result<Option<MomentumLimits>> {
+    let Some(momentum) = problem.optimizer().momentum() else { return Ok(None) };
+    let (step, risk, dim) = (problem.step(), problem.risk(), problem.dim());
+    let at = Factors::new(step, risk, c)?;
     let csc = at.csc()?;
     if at.mu <= 0.0 {
-        return Ok(MomentumLimits { stable: 0.0, oscillating: f64::INFINITY });
+        return Ok(Some(MomentumLimits { stable: 0.0, oscillating: f64::INFINITY }));
     }
-    let made = if momentum.leaves_out(&step) { step.made(risk, c) } else { 1.0 };
+    let made = if momentum.leaves_out(step) { step.made(risk, c) } else { 1.0 };
     let factor = momentum.rate_factor(dim);
-    Ok(MomentumLimits {
+    Ok(Some(MomentumLimits {
         stable: 2.0 * csc * step.batch().size() as f64 / factor,
         oscillating: momentum.delta(dim) * made / (4.0 * at.mu) / factor,
-    })
+    }))
 }

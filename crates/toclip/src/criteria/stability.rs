@@ -3,8 +3,7 @@
 use crate::error::Result;
 use crate::factors::check_threshold;
 use crate::factors::kernel::Moments;
-use crate::factors::step::Step;
-use crate::spectrum::Modes;
+use crate::problem::Problem;
 use serde::Serialize;
 
 /// $\eta^\ast_R$ and $\eta^\ast_D$: the learning rates at which the drift of $R$ and of $D$
@@ -59,23 +58,20 @@ impl StabilityLimits {
 /// [`Error::Invalid`](crate::Error::Invalid) for a rule that has no factors there.
 ///
 /// ```
-/// use toclip::{criteria::stability_limits, noise::NoNoise};
+/// use toclip::{Problem, criteria::stability_limits, noise::NoNoise, policy::OpenLoop};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 /// // Isotropic data without noise or clipping: SGD is stable below η = 2, as is well known.
 /// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
-/// let limits = stability_limits(&modes, &NoNoise, f64::INFINITY)?;
+/// let problem = Problem::new(modes, NoNoise, OpenLoop::constant(1.0, f64::INFINITY)?)?;
+/// let limits = stability_limits(&problem, f64::INFINITY)?;
 /// assert!((limits.risk - 2.0).abs() < 1e-12 && (limits.distance - 2.0).abs() < 1e-12);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-pub fn stability_limits<'a>(
-    modes: &Modes,
-    step: impl Into<Step<'a>>,
-    c: f64,
-) -> Result<StabilityLimits> {
+pub fn stability_limits(problem: &Problem, c: f64) -> Result<StabilityLimits> {
     check_threshold(c)?;
+    let (modes, step) = (problem.modes(), problem.step());
     let risk = modes.risk();
     let gradient_sq: f64 = modes.modes().iter().map(|m| 2.0 * m.lambda * m.lambda * m.energy).sum();
-    let step = step.into();
     step.check_radial()?;
     let x = step.moments(risk, c);
     step.check_defined(risk, c, x)?;
@@ -94,11 +90,17 @@ pub fn stability_limits<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Step;
     use crate::dynamics::{Ode, Trajectory};
     use crate::noise::{Noise, Rademacher, StudentT};
-    use crate::policy::{OpenLoop, Schedule};
+    use crate::policy::OpenLoop;
     use crate::privacy::Privacy;
-    use crate::spectrum::{Spectrum, Start};
+    use crate::spectrum::{Modes, Spectrum, Start};
+
+    fn limits_of(modes: &Modes, step: impl Into<Step<'static>>, c: f64) -> StabilityLimits {
+        let policy = OpenLoop::constant(0.1, c).unwrap();
+        stability_limits(&Problem::new(modes.clone(), step, policy).unwrap(), c).unwrap()
+    }
     use proptest::prelude::*;
 
     proptest! {
@@ -110,7 +112,7 @@ mod tests {
             let spectrum = Spectrum::power_law(60, exponent).unwrap();
             let modes = Modes::new(&spectrum, &Start::PowerLaw { norm, exponent: 0.5 }).unwrap();
             let noise = Rademacher::from_sigma(sigma, 0.3).unwrap();
-            let limits = stability_limits(&modes, &noise, c).unwrap();
+            let limits = limits_of(&modes, noise.clone(), c);
             let x = noise.clipped(modes.risk(), c);
             let rates = |eta: f64| {
                 let each = modes.modes().iter().map(|m| {
@@ -134,15 +136,15 @@ mod tests {
         let spectrum = Spectrum::power_law(60, 0.7).unwrap();
         let modes = Modes::new(&spectrum, &Start::Uniform { norm: 1.0 }).unwrap();
         let (noise, c) = (Rademacher::from_sigma(0.5, 0.3).unwrap(), 0.8);
-        let step = Step::new(&noise).with_privacy(Privacy::new(0.7).unwrap()).unwrap();
-        let limits = stability_limits(&modes, &step, c).unwrap();
-        let plain = stability_limits(&modes, &noise, c).unwrap();
+        let step = Step::new(noise.clone()).with_privacy(Privacy::new(0.7).unwrap()).unwrap();
+        let limits = limits_of(&modes, step.clone(), c);
+        let plain = limits_of(&modes, noise.clone(), c);
         assert!(limits.risk < plain.risk && limits.distance < plain.distance);
         let slope = |eta: f64, of: fn(&Trajectory) -> &[f64]| {
-            let schedule = |x| Schedule::constant(x).unwrap();
-            let policy = OpenLoop::new(schedule(eta), schedule(c));
+            let policy = OpenLoop::constant(eta, c).unwrap();
+            let problem = Problem::new(modes.clone(), step.clone(), policy).unwrap();
             let t = 1e-6;
-            let path = Ode::new(&modes, &step, &policy).solve(&[0.0, t]).unwrap();
+            let path = Ode::new(&problem).unwrap().solve(&[0.0, t]).unwrap();
             (of(&path)[1] - of(&path)[0]) / t
         };
         // The slope is a parabola in η that vanishes at 0 and at the limit.
@@ -163,7 +165,7 @@ mod tests {
         let modes =
             Modes::new(&Spectrum::isotropic(10).unwrap(), &Start::Uniform { norm: 1.0 }).unwrap();
         let cauchy = StudentT::new(1.0, 0.5).unwrap();
-        assert!(stability_limits(&modes, &cauchy, 0.4).unwrap().risk > 0.1);
-        assert_eq!(stability_limits(&modes, &cauchy, f64::INFINITY).unwrap().risk, 0.0);
+        assert!(limits_of(&modes, cauchy.clone(), 0.4).risk > 0.1);
+        assert_eq!(limits_of(&modes, cauchy.clone(), f64::INFINITY).risk, 0.0);
     }
 }

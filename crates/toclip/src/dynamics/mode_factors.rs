@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use crate::factors::kernel::Moments;
 use crate::factors::step::Step;
-use crate::problem::Combination;
+use crate::problem::{Combination, Problem};
 use crate::rule::Rule;
 use crate::rule::by_value::ByValueTable;
 use crate::spectrum::{GroupLabels, Modes};
@@ -102,10 +102,7 @@ impl ModeFactors {
 ///
 /// # Errors
 /// [`Error::Combination`] for modes without the groups of the rule.
-fn group_labels<'m>(
-    modes: &'m Modes,
-    step: &Step<'_>,
-) -> Result<Option<&'m GroupLabels>> {
+fn group_labels<'m>(modes: &'m Modes, step: &Step<'_>) -> Result<Option<&'m GroupLabels>> {
     let Rule::PerGroup(groups) = step.rule() else { return Ok(None) };
     let sizes = groups.sizes();
     match modes.groups().filter(|labels| labels.sizes == sizes) {
@@ -123,20 +120,22 @@ fn scaled(lambda: f64, m: f64) -> f64 {
 /// \lambda_j m^{(2)}_j / \sum_j \lambda_j^2$: what stands in the place of $\mu$ and $m^{(2)}$ in
 /// $$ \dot R = -2\eta\bar\mu \sum_j \lambda_j^2 v_j + \frac{\eta^2}{2d}\thinspace \bar m^{(2)}
 /// \sum_j \lambda_j^2 $$
-/// at the state of `modes` and threshold $c$.
+/// at the start of the problem and threshold $c$.
 ///
 /// A radial rule has its own $\mu$ and $m^{(2)}$ at every state. Where all of $v$ is zero, $\bar\mu$
 /// is that of equal $v$.
 ///
 /// ```
 /// use toclip::dynamics::effective_moments;
+/// use toclip::noise::Laplace;
+/// use toclip::policy::OpenLoop;
 /// use toclip::spectrum::{Modes, Spectrum, Start};
-/// use toclip::{Rule, Step, noise::Laplace};
+/// use toclip::{Problem, Rule, Step};
 /// let modes = Modes::new(&Spectrum::power_law(200, 0.5)?, &Start::Uniform { norm: 1.0 })?;
-/// let noise = Laplace::new(1.0)?;
-/// let step = Step::new(&noise).with_rule(Rule::ByValue)?;
-/// let at = effective_moments(&modes, &step, 0.4)?;
-/// let largest = step.eigenvalue_moments(1.0, modes.risk(), 0.4)?;
+/// let step = Step::new(Laplace::new(1.0)?).with_rule(Rule::ByValue)?;
+/// let problem = Problem::new(modes, step, OpenLoop::constant(0.5, 0.4)?)?;
+/// let at = effective_moments(&problem, 0.4)?;
+/// let largest = problem.step().eigenvalue_moments(1.0, problem.risk(), 0.4)?;
 /// assert!(at.mu > largest.mu && at.m2 > largest.m2);
 /// # Ok::<(), toclip::Error>(())
 /// ```
@@ -144,17 +143,17 @@ fn scaled(lambda: f64, m: f64) -> f64 {
 /// # Errors
 /// [`Error::Parameter`] for a threshold that is not positive; [`Error::Combination`] for compressed
 /// modes or modes without the groups of the rule.
-pub fn effective_moments<'a>(modes: &Modes, step: impl Into<Step<'a>>, c: f64) -> Result<Moments> {
-    let step = step.into();
+pub fn effective_moments(problem: &Problem, c: f64) -> Result<Moments> {
+    let (modes, step) = (problem.modes(), problem.step());
     check_threshold(c)?;
     let r = modes.risk();
-    let Some(factors) = ModeFactors::new(modes, &step)? else {
+    let Some(factors) = ModeFactors::new(modes, step)? else {
         let x = step.moments(r, c);
         step.check_defined(r, c, x)?;
         return Ok(x);
     };
     let (mut mu, mut m2) = (vec![0.0; factors.len()], vec![0.0; factors.len()]);
-    factors.at(&step, r, c, &mut mu, &mut m2);
+    factors.at(step, r, c, &mut mu, &mut m2);
     let v: Vec<f64> = modes.modes().iter().map(|m| m.energy).collect();
     let count: Vec<f64> = modes.modes().iter().map(|m| m.count).collect();
     Ok(average(&factors.lambda, &count, &v, &mu, &m2))

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::factors::kernel::Moments;
 use crate::factors::step::Step;
 use crate::factors::table::FactorTable;
+use crate::model::Overlaps;
 use crate::policy::{Control, Policy};
 
 /// Errors of $R$ and $D$ that do not matter: `atol + rtol·value`.
@@ -220,16 +221,8 @@ pub(crate) struct SolvedPath<'a> {
 impl<'a> SolvedPath<'a> {
     pub fn new(times: &'a [f64], keep_path: bool) -> Result<Self> {
         let end = check_times(times)?;
-        let trajectory = Trajectory {
-            times: Vec::with_capacity(times.len()),
-            risk: Vec::with_capacity(times.len()),
-            distance: Vec::with_capacity(times.len()),
-            path: keep_path.then(|| Vec::with_capacity(times.len())),
-            overlaps: None,
-            measures: None,
-            stop: Stop::Finished,
-            counts: Counts::default(),
-        };
+        let mut trajectory = Trajectory::with_capacity(times.len());
+        trajectory.path = keep_path.then(|| Vec::with_capacity(times.len()));
         Ok(SolvedPath { wanted: times, end, keep_path, trajectory })
     }
 
@@ -248,6 +241,14 @@ impl<'a> SolvedPath<'a> {
         if let (true, Some(path)) = (self.keep_path, &mut self.trajectory.path) {
             path.push(act(risk));
         }
+    }
+
+    /// Saves one time of a generalised linear model.
+    pub fn save_overlaps(&mut self, t: f64, overlaps: Overlaps, distance: f64) {
+        self.trajectory.times.push(t);
+        self.trajectory.risk.push(overlaps.risk());
+        self.trajectory.distance.push(distance);
+        self.trajectory.overlaps.get_or_insert_default().push(overlaps);
     }
 
     pub fn finish(mut self, stop: Stop, counts: Counts) -> Trajectory {

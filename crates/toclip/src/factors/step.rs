@@ -32,22 +32,25 @@ use std::sync::Arc;
 /// # Ok::<(), toclip::Error>(())
 /// ```
 ///
-/// A step borrows its noise or shares it. Methods that keep a step, such as
-/// [`Sgd`](crate::dynamics::Sgd), take one that shares it, made from an [`Arc`].
+/// A step takes its noise by value, by reference, or shares it through an [`Arc`]. Methods that keep
+/// a step, such as [`Sgd`](crate::dynamics::Sgd), take one that does not borrow.
+///
+/// ```
+/// use toclip::{Step, noise::Gaussian};
+/// fn kept() -> toclip::Result<Step<'static>> {
+///     Ok(Step::new(Gaussian::new(0.5)?))
+/// }
+/// assert_eq!(kept()?.moments(0.0, f64::INFINITY).m2, 0.25);
+/// # Ok::<(), toclip::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Step<'a> {
-    noise: NoiseRef<'a>,
+    noise: Arc<dyn Noise + 'a>,
     batch: Batch,
     rule: Rule,
     privacy: Option<Privacy>,
     /// $1/I(X)$ along the risk, for simulations of the optimal rule.
     scores: Option<FactorTable>,
-}
-
-#[derive(Debug, Clone)]
-enum NoiseRef<'a> {
-    Borrowed(&'a dyn Noise),
-    Shared(Arc<dyn Noise>),
 }
 
 impl<'a> Step<'a> {
@@ -56,7 +59,7 @@ impl<'a> Step<'a> {
         noise.into()
     }
 
-    fn single(noise: NoiseRef<'a>) -> Self {
+    fn single(noise: Arc<dyn Noise + 'a>) -> Self {
         Step { noise, batch: Batch::single(), rule: Rule::default(), privacy: None, scores: None }
     }
 
@@ -149,10 +152,7 @@ impl<'a> Step<'a> {
 
     /// The noise of one sample.
     pub fn noise(&self) -> &dyn Noise {
-        match &self.noise {
-            NoiseRef::Borrowed(noise) => *noise,
-            NoiseRef::Shared(noise) => &**noise,
-        }
+        &*self.noise
     }
 
     /// How many samples the step averages.
@@ -469,44 +469,32 @@ impl<'a> Step<'a> {
     }
 }
 
-impl<'a, N: Noise> From<&'a N> for Step<'a> {
-    fn from(noise: &'a N) -> Self {
-        Step::single(NoiseRef::Borrowed(noise))
+impl<'a, N: Noise + 'a> From<N> for Step<'a> {
+    fn from(noise: N) -> Self {
+        Step::single(Arc::new(noise))
     }
 }
 
-impl<'a, 'n: 'a> From<&'a (dyn Noise + 'n)> for Step<'a> {
-    fn from(noise: &'a (dyn Noise + 'n)) -> Self {
-        Step::single(NoiseRef::Borrowed(noise))
-    }
-}
-
-impl<'a> From<&'a Arc<dyn Noise>> for Step<'a> {
-    fn from(noise: &'a Arc<dyn Noise>) -> Self {
-        Step::single(NoiseRef::Borrowed(&**noise))
-    }
-}
-
-impl<N: Noise + 'static> From<Arc<N>> for Step<'_> {
+impl<'a, N: Noise + 'a> From<Arc<N>> for Step<'a> {
     fn from(noise: Arc<N>) -> Self {
-        Step::single(NoiseRef::Shared(noise))
+        Step::single(noise)
     }
 }
 
 impl From<Arc<dyn Noise>> for Step<'_> {
     fn from(noise: Arc<dyn Noise>) -> Self {
-        Step::single(NoiseRef::Shared(noise))
+        Step::single(noise)
     }
 }
 
-impl<'a> From<&'a Step<'_>> for Step<'a> {
-    fn from(step: &'a Step<'_>) -> Self {
-        Step {
-            noise: NoiseRef::Borrowed(step.noise()),
-            batch: step.batch,
-            rule: step.rule.clone(),
-            privacy: step.privacy,
-            scores: step.scores.clone(),
-        }
+impl From<&Arc<dyn Noise>> for Step<'_> {
+    fn from(noise: &Arc<dyn Noise>) -> Self {
+        Step::single(noise.clone())
+    }
+}
+
+impl<'a> From<&Step<'a>> for Step<'a> {
+    fn from(step: &Step<'a>) -> Self {
+        step.clone()
     }
 }

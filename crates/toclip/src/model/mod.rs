@@ -23,17 +23,13 @@ mod link;
 mod logistic;
 mod measures;
 mod model;
-mod modes;
 mod objective;
-mod ode;
 mod overlaps;
-mod path;
 mod poisson;
 mod probit;
 mod quadrature;
 mod quantity;
 mod sample_measures;
-mod tune;
 
 pub use bias::{Stationary, fixed_point, largest_stable_rate, noise_floor};
 pub use criterion::{GlmBestThreshold, best_threshold, ccc};
@@ -41,16 +37,12 @@ pub use huber::Huber;
 pub use logistic::Logistic;
 pub use measures::{Measures, calibration_slope};
 pub use model::{Coefficients, Label, Model};
-pub use modes::{TeacherMode, TeacherModes};
 pub use objective::Objective;
-pub use ode::GlmOde;
 pub use overlaps::Overlaps;
-pub use path::{GlmPath, MeasuredPath};
 pub use poisson::Poisson;
 pub use probit::Probit;
 pub use quantity::Quantity;
 pub use sample_measures::sample_calibration_slope;
-pub use tune::{RateShape, TunedClip, best_clip, best_rate};
 
 use crate::error::{Error, Result};
 

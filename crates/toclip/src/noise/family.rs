@@ -2,6 +2,7 @@
 
 use super::{
     Empirical, Feature, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
+    pass_on,
 };
 use crate::factors::batch::SquaredResidual;
 use crate::factors::kernel::Moments;
@@ -79,53 +80,7 @@ impl Family {
 }
 
 impl Noise for Family {
-    fn describe(&self) -> String {
-        self.inner().describe()
-    }
-
-    fn sample(&self, rng: &mut dyn Rng) -> f64 {
-        self.inner().sample(rng)
-    }
-
-    fn mean(&self) -> Option<f64> {
-        self.inner().mean()
-    }
-
-    fn second_moment(&self) -> f64 {
-        self.inner().second_moment()
-    }
-
-    fn variance(&self) -> f64 {
-        self.inner().variance()
-    }
-
-    fn clipped(&self, r: f64, c: f64) -> Moments {
-        self.inner().clipped(r, c)
-    }
-
-    fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
-        self.inner().residual_density(r, x)
-    }
-
-    fn is_symmetric(&self) -> bool {
-        self.inner().is_symmetric()
-    }
-
-    fn atoms(&self) -> Vec<(f64, f64)> {
-        self.inner().atoms()
-    }
-
-    fn is_resolved(&self, r: f64) -> bool {
-        self.inner().is_resolved(r)
-    }
-
-    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
-        self.inner().squared_residual(r)
-    }
-
-    fn features(&self, r: f64) -> Vec<Feature> {
-        self.inner().features(r)
-    }
+    pass_on!(self => self.inner());
 }
 
 macro_rules! from_each {

@@ -133,6 +133,30 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
     fn features(&self, r: f64) -> Vec<Feature>;
 }
 
+/// The methods of [`Noise`], also those with a default, passed on to another noise.
+macro_rules! pass_on {
+    ($self:ident => $inner:expr) => {
+        pass_on!($self => $inner;
+            describe() -> String, sample(rng: &mut dyn Rng) -> f64, mean() -> Option<f64>,
+            second_moment() -> f64, variance() -> f64, clipped(r: f64, c: f64) -> Moments,
+            residual_density(r: f64, x: f64) -> Option<(f64, f64)>, is_symmetric() -> bool,
+            atoms() -> Vec<(f64, f64)>, is_resolved(r: f64) -> bool,
+            squared_residual(r: f64) -> Option<SquaredResidual>, features(r: f64) -> Vec<Feature>,
+        );
+    };
+    ($self:ident => $inner:expr; $($name:ident($($arg:ident: $type:ty),*) -> $out:ty,)*) => {
+        $(fn $name(&$self $(, $arg: $type)*) -> $out {
+            $inner.$name($($arg),*)
+        })*
+    };
+}
+pub(crate) use pass_on;
+
+/// A borrowed noise is a noise.
+impl<N: Noise + ?Sized> Noise for &N {
+    pass_on!(self => (**self));
+}
+
 /// A place where the distribution of the residual changes: a bump or an edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Feature {

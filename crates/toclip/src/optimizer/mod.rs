@@ -84,13 +84,7 @@ impl Optimizer {
     }
 
     /// A path of C-HSGD.
-    pub(crate) fn diffuse(
-        &self,
-        hsgd: &Hsgd,
-        seed: u64,
-        index: u64,
-        times: &[f64],
-    ) -> Trajectory {
+    pub(crate) fn diffuse(&self, hsgd: &Hsgd, seed: u64, index: u64, times: &[f64]) -> Trajectory {
         match self {
             Optimizer::Sgd => hsgd.follow(hsgd.path(seed, index), times),
             Optimizer::Momentum(momentum) => {

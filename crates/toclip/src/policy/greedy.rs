@@ -45,11 +45,14 @@ impl Greedy {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use toclip::{dynamics::Ode, noise::Rademacher, policy::Greedy};
+    /// use toclip::{Problem, dynamics::Ode, noise::Rademacher, policy::Greedy};
     /// use toclip::spectrum::{Modes, Spectrum, Start};
     /// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
     /// let noise = Arc::new(Rademacher::from_sigma(0.8, 0.2)?);
-    /// let end = |policy| Ok(Ode::new(&modes, &*noise, &policy).solve(&[10.0])?.risk[0]);
+    /// let end = |policy| {
+    ///     let problem = Problem::new(modes.clone(), noise.clone(), policy)?;
+    ///     Ok::<_, toclip::Error>(Ode::new(&problem)?.solve(&[10.0])?.risk[0])
+    /// };
     /// let (clipped, unclipped) = (Greedy::clipped(noise.clone()), Greedy::unclipped(noise.clone()));
     /// assert!(end(clipped)? < 0.1 * end(unclipped)?);
     /// # Ok::<(), toclip::Error>(())

@@ -7,6 +7,7 @@ use crate::factors::kernel::Moments;
 use crate::factors::step::Step;
 use crate::factors::table::FactorTable;
 use crate::numbers::short;
+use crate::problem::Problem;
 use crate::spectrum::Modes;
 use std::sync::Arc;
 
@@ -25,20 +26,20 @@ use std::sync::Arc;
 /// The threshold is that of the wrapped policy. For isotropic data both are the limit itself.
 ///
 /// ```
-/// use std::sync::Arc;
+/// use toclip::Problem;
 /// use toclip::dynamics::{Ode, Stop, linear_times};
 /// use toclip::noise::Gaussian;
-/// use toclip::policy::{Margin, OpenLoop, Schedule};
+/// use toclip::policy::{Margin, OpenLoop};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// let modes = Modes::new(&Spectrum::power_law(200, 0.5)?, &Start::Uniform { norm: 1.0 })?;
-/// let noise = Arc::new(Gaussian::new(0.5)?);
-/// let fast = Arc::new(OpenLoop::unclipped(Schedule::constant(20.0)?));
+/// let fast = OpenLoop::constant(20.0, f64::INFINITY)?;
+/// let problem = Problem::new(modes, Gaussian::new(0.5)?, fast)?;
 /// let times = linear_times(10.0, 101)?;
-/// let diverges = Ode::new(&modes, &*noise, &*fast).solve(&times)?;
+/// let diverges = Ode::new(&problem)?.solve(&times)?;
 /// assert!(matches!(diverges.stop, Stop::Diverged { .. }));
-/// let tame = Margin::predicted(fast, &modes, noise.clone(), 0.9, 10.0)?;
-/// let path = Ode::new(&modes, &*noise, &tame).solve(&times)?;
+/// let tame = problem.with_policy(Margin::predicted(&problem, 0.9, 10.0)?)?;
+/// let path = Ode::new(&tame)?.solve(&times)?;
 /// assert!(path.risk.windows(2).all(|w| w[1] <= w[0]));
 /// # Ok::<(), toclip::Error>(())
 /// ```
@@ -80,24 +81,21 @@ impl Margin {
     /// start, where no learning rate is stable.
     ///
     /// ```
-    /// use std::sync::Arc;
+    /// use toclip::Problem;
     /// use toclip::noise::NoNoise;
-    /// use toclip::policy::{Margin, OpenLoop, Policy, Schedule};
+    /// use toclip::policy::{Margin, OpenLoop, Policy};
     /// use toclip::spectrum::{Modes, Spectrum, Start};
     /// // Isotropic data without noise: the limit is 2.
     /// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
-    /// let fast = Arc::new(OpenLoop::unclipped(Schedule::constant(5.0)?));
-    /// let policy = Margin::certified(fast, &modes, Arc::new(NoNoise), 0.9)?;
+    /// let problem = Problem::new(modes, NoNoise, OpenLoop::constant(5.0, f64::INFINITY)?)?;
+    /// let policy = Margin::certified(&problem, 0.9)?;
     /// assert!((policy.at(0.0, 0.5).eta - 1.8).abs() < 1e-12);
     /// # Ok::<(), toclip::Error>(())
     /// ```
-    pub fn certified(
-        inner: Arc<dyn Policy>,
-        modes: &Modes,
-        step: impl Into<Step<'static>>,
-        margin: f64,
-    ) -> Result<Self> {
+    pub fn certified(problem: &Problem, margin: f64) -> Result<Self> {
         check(margin)?;
+        let (modes, step, inner) =
+            (problem.modes(), problem.step().clone(), problem.shared_policy());
         let moving = || modes.modes().iter().filter(|m| m.lambda > 0.0);
         let known = Known {
             dim: modes.dim(),
@@ -105,7 +103,6 @@ impl Margin {
             least: moving().map(|m| m.lambda).fold(f64::INFINITY, f64::min),
             distance: moving().map(|m| 2.0 * m.energy).sum(),
         };
-        let step = step.into();
         let risk = modes.modes().iter().map(|m| m.lambda * m.energy).sum();
         check_descent(0.0, risk, step.moments(risk, inner.at(0.0, risk).c).mu)?;
         let factors = FactorTable::new(&step);
@@ -124,34 +121,31 @@ impl Margin {
     /// and no learning rate is stable.
     ///
     /// ```
-    /// use std::sync::Arc;
+    /// use toclip::Problem;
     /// use toclip::noise::Gaussian;
     /// use toclip::policy::{Margin, OpenLoop, Policy, Schedule};
     /// use toclip::spectrum::{Modes, Spectrum, Start};
     /// // Isotropic data, R = 1/2, σ = 1: the limit is 2R/(R + σ²/2) = 1, and falls with the risk.
     /// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
-    /// let fastest = Arc::new(OpenLoop::unclipped(Schedule::never()));
-    /// let greedy = Margin::predicted(fastest, &modes, Arc::new(Gaussian::new(1.0)?), 0.5, 10.0)?;
+    /// let fastest = OpenLoop::unclipped(Schedule::never());
+    /// let problem = Problem::new(modes, Gaussian::new(1.0)?, fastest)?;
+    /// let greedy = Margin::predicted(&problem, 0.5, 10.0)?;
     /// assert!((greedy.at(0.0, 0.5).eta - 0.5).abs() < 1e-12);
     /// assert!(greedy.at(10.0, 0.1).eta < 0.2);
     /// # Ok::<(), toclip::Error>(())
     /// ```
-    pub fn predicted(
-        inner: Arc<dyn Policy>,
-        modes: &Modes,
-        step: impl Into<Step<'static>>,
-        margin: f64,
-        time: f64,
-    ) -> Result<Self> {
+    pub fn predicted(problem: &Problem, margin: f64, time: f64) -> Result<Self> {
         check(margin)?;
         if !(time > 0.0 && time.is_finite()) {
             return Err(Error::parameter("time", time, "must be positive and finite"));
         }
-        let mut path = Path::new(modes, &*inner, step.into(), margin);
-        path.follow(time)?;
-        let Path { times, values, .. } = path;
-        let cap = Cap::Predicted(Schedule::new(Shape::Table { times, values })?);
-        Ok(Margin { inner, cap })
+        let followed = {
+            let mut path = Path::new(problem, margin);
+            path.follow(time)?;
+            Shape::Table { times: path.times, values: path.values }
+        };
+        let cap = Cap::Predicted(Schedule::new(followed)?);
+        Ok(Margin { inner: problem.shared_policy(), cap })
     }
 }
 
@@ -266,7 +260,7 @@ const UNLIMITED: f64 = 1e300;
 struct Path<'a> {
     modes: &'a Modes,
     inner: &'a dyn Policy,
-    step: Step<'a>,
+    step: &'a Step<'static>,
     factors: Option<FactorTable>,
     margin: f64,
     v: Vec<f64>,
@@ -284,9 +278,10 @@ struct Push {
 }
 
 impl<'a> Path<'a> {
-    fn new(modes: &'a Modes, inner: &'a dyn Policy, step: Step<'a>, margin: f64) -> Self {
+    fn new(problem: &'a Problem, margin: f64) -> Self {
+        let (modes, inner, step) = (problem.modes(), problem.policy(), problem.step());
         let v = modes.modes().iter().map(|m| m.energy).collect();
-        let factors = FactorTable::new(&step);
+        let factors = FactorTable::new(step);
         Path { modes, inner, step, factors, margin, v, times: Vec::new(), values: Vec::new() }
     }
 
@@ -298,7 +293,7 @@ impl<'a> Path<'a> {
         }
         let control = self.inner.at(t, risk);
         let x = match &self.factors {
-            Some(table) => table.under_policy(&self.step, self.inner, risk, control.c),
+            Some(table) => table.under_policy(self.step, self.inner, risk, control.c),
             None => self.step.moments(risk, control.c),
         };
         let (dim, trace_sq) = (self.modes.dim(), self.modes.trace_sq());

@@ -12,10 +12,6 @@ mod private;
 mod proportional;
 mod scaled;
 mod session;
-mod tune_kappa;
-mod tune_private;
-mod tune_rate;
-pub(crate) mod tuning;
 
 pub use curve::{Schedule, Shape};
 pub use greedy::Greedy;
@@ -23,13 +19,11 @@ pub use margin::Margin;
 pub use max_ccc::MaxCcc;
 pub use online::{Online, ScaleEstimate};
 pub use private::PrivateGreedy;
+pub(crate) use private::threshold_range;
 pub use proportional::{Compensation, Proportional};
 pub use scaled::Scaled;
 pub(crate) use session::Controller;
 pub use session::Session;
-pub use tune_kappa::{TunedKappa, tune_kappa, tune_kappa_with_momentum};
-pub use tune_private::{TunedPrivate, tune_private};
-pub use tune_rate::{TunedRate, tune_rate};
 
 use std::sync::Arc;
 

@@ -42,6 +42,7 @@ pub enum ScaleEstimate {
 ///
 /// ```
 /// use std::sync::Arc;
+/// use toclip::Problem;
 /// use toclip::dynamics::Collapsed;
 /// use toclip::ensemble::Ensemble;
 /// use toclip::noise::Rademacher;
@@ -54,7 +55,7 @@ pub enum ScaleEstimate {
 ///     Proportional::new(0.3, Schedule::constant(0.4)?, noise.clone(), Compensation::Exact)?;
 /// let online = Online::new(oracle.clone(), ScaleEstimate::ClippedSquare, 200.0)?;
 /// let end = |policy: Arc<dyn Policy>| {
-///     let sgd = Collapsed::new(&modes, noise.clone(), policy)?;
+///     let sgd = Collapsed::new(&Problem::new(modes.clone(), noise.clone(), policy)?)?;
 ///     Ok::<_, toclip::Error>(Ensemble::new(20, 1).run(&sgd, &[15.0], None)?.risk.median[0])
 /// };
 /// assert!(end(Arc::new(online))? < 1.3 * end(Arc::new(oracle))?);

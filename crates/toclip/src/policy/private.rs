@@ -87,7 +87,7 @@ impl PrivateGreedy {
 }
 
 /// Where the best threshold at risk $R$ lies.
-pub(super) fn threshold_range(step: &Step<'_>, r: f64) -> (f64, f64) {
+pub(crate) fn threshold_range(step: &Step<'_>, r: f64) -> (f64, f64) {
     let sizes =
         step.features(r).into_iter().map(|f| (f.at.abs().max(f.width), f.at.abs() + f.width));
     let (mut low, mut high) = (f64::INFINITY, 0.0_f64);

@@ -136,6 +136,12 @@ pub enum Combination {
     /// Private SGD in the integral equation.
     #[error("the integral equation does not include the noise of private SGD: use the ODE")]
     PrivateVolterra,
+    /// Private SGD from compressed modes.
+    #[error(
+        "private SGD adds noise to every direction, and compressed modes do not count them: use the \
+         modes from before `compress`"
+    )]
+    PrivateOnCompressedModes,
     /// An optimizer that a method does not support.
     #[error("{method} does not support {optimizer}; use {possible}")]
     OptimizerMethod {
@@ -289,6 +295,9 @@ fn method_refuses(problem: &Problem, method: Method) -> Option<Combination> {
     }
     if !step.rule().is_radial() && !modes.is_whole() {
         return Some(Combination::RuleOnCompressedModes { rule: step.rule().name() });
+    }
+    if step.privacy().is_some() && !modes.is_whole() {
+        return Some(Combination::PrivateOnCompressedModes);
     }
     if (is_simulated || method == Method::Hsgd) && !modes.is_whole() {
         return Some(Combination::CompressedModes { method });

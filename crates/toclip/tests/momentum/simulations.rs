@@ -95,7 +95,10 @@ impl Case {
         let step = Step::from(Arc::clone(&self.noise)).with_rule(self.rule.clone()).unwrap();
         let ode = Ode::new(&modes, &step, &*policy).with_momentum(self.momentum);
         let theory = ode.solve(times).unwrap();
-        let sgd = Sgd::new(&modes, step, policy).unwrap().with_momentum(self.momentum).unwrap();
+        let sgd = Sgd::new(&modes, step, Arc::clone(&policy))
+            .unwrap()
+            .with_momentum(self.momentum)
+            .unwrap();
         mean_gaps(&sgd, runs, times, &theory.risk)
     }
 

@@ -1,30 +1,20 @@
-//! The ODE system of the risk.
+//! The deterministic limit of clipped SGD, as a system of ordinary differential equations.
 
+mod overlap_system;
 mod per_mode;
-pub(crate) mod stages;
-mod system;
-pub(crate) mod tableau;
+mod risk_system;
+mod run;
+mod stages;
+mod tableau;
 
-use super::momentum::MomentumOde;
-use super::simulator::divergence_limit;
-use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved};
-use super::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
-use super::{Counts, Stop, Trajectory};
+use super::Trajectory;
+use super::solver::{DEFAULT_TOLERANCE, Tolerance, Watch};
 use crate::error::Result;
-use crate::factors::step::Step;
-use crate::optimizer::momentum::Momentum;
-use crate::policy::Policy;
-use crate::spectrum::Modes;
-use stages::{Attempt, OdeSystem};
-use system::{RiskSums, RiskSystem};
-use tableau::combined_error;
-
-/// The tolerance of a step as a share of that of the curve: errors of steps add up, and dense
-/// output between them is less accurate.
-///
-/// With this share the worst of 2000 random problems, at tolerances from 1e-5 to 1e-9, was off by
-/// 0.4 of the tolerance anywhere on its curve, and the median by a few thousandths.
-const SHARE: f64 = 0.005;
+use crate::model::Objective;
+use crate::problem::{Method, Problem};
+use overlap_system::OverlapSystem;
+use risk_system::RiskSystem;
+use run::Run;
 
 /// $\dot v = -2\eta\mu\lambda\thinspace v + \tfrac{\eta^2}{d}\lambda n\thinspace \tfrac{m_2}{2}$:
 /// the deterministic limit of clipped SGD.
@@ -37,8 +27,24 @@ const SHARE: f64 = 0.005;
 /// |---|---|---|
 /// | [`tolerance`](Self::tolerance) | 1e-8, 0 | relative and absolute error of $R$ and $D$ |
 /// | [`target`](Self::target) | none | stop when the risk falls to this |
-/// | [`with_momentum`](Self::with_momentum) | none | another system, of three numbers a mode |
 /// | [`keep_path`](Self::keep_path) | no | also save $\mu, m_2, \eta, c$ |
+///
+/// With [momentum](crate::Momentum) there are three numbers for every eigenvalue instead of one,
+/// $$ \dot a = -2\eta p\thinspace b, \qquad \dot b = -\eta p\thinspace y + \delta(\mu\lambda\thinspace a - p\thinspace b), \qquad
+/// \dot y = 2\delta(\mu\lambda\thinspace b - p\thinspace y) + \delta^2\lambda n\thinspace\tfrac{m_2}{d}, $$
+/// with $R = \frac12\sum\lambda a$, $D = \sum a$, $\delta = (1-\beta)d$, $\eta$ times the
+/// [factor](crate::Momentum::rate_factor) of the convention, and $p = 1$, or the share of steps that are
+/// made where the others are [not](crate::OnSkip::NotMade). They are stiff for large $\delta$, so the
+/// method is implicit: Radau collocation with seven nodes, of order 8 in between and 13 at the ends of
+/// steps. The cost does not depend on $\delta$.
+///
+/// A [generalised linear model](crate::model) has two numbers for every eigenvalue,
+/// $$ \dot p = -\eta\lambda\thinspace(a\thinspace p + b\thinspace\tau), \qquad \dot q = -2\eta\lambda\thinspace(a\thinspace q +
+/// b\thinspace p) + \tfrac{\eta^2}{d}\lambda n\thinspace m^{(2)}, \qquad \tau = \sum\theta^{\ast2}_i, $$
+/// coupled through $Q = \sum\lambda q$, $P = \sum\lambda p$ and $V = \sum\lambda\tau$, which decide the
+/// [coefficients](crate::model::Coefficients) $a$, $b$ and $m^{(2)}$. Samples are clipped one by one:
+/// where the mean of a batch is clipped, $a$ and $b$ are not integrals over one pair of logits, and
+/// [`Sgd`](super::Sgd) simulates it.
 ///
 /// [Clipping by value](crate::Rule::ByValue) and [per group](crate::Rule::PerGroup) have $\mu_j$ and
 /// $m_{2,j}$ for every mode; $\mu, m_2$ of the path are then the
@@ -52,37 +58,53 @@ const SHARE: f64 = 0.005;
 /// ```
 /// use toclip::dynamics::{Ode, linear_times};
 /// use toclip::noise::StudentT;
-/// use toclip::policy::{OpenLoop, Schedule};
+/// use toclip::policy::OpenLoop;
 /// use toclip::spectrum::{Modes, Spectrum, Start};
+/// use toclip::{Memory, Momentum, Problem};
 ///
 /// // Clipped SGD under Cauchy noise: figure 1b of the paper.
 /// let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
-/// let noise = StudentT::new(1.0, 0.5)?;
-/// let policy = OpenLoop::new(Schedule::constant(0.6)?, Schedule::constant(0.4)?);
-/// let path = Ode::new(&modes, &noise, &policy).solve(&linear_times(15.0, 61)?)?;
+/// let problem = Problem::new(modes, StudentT::new(1.0, 0.5)?, OpenLoop::constant(0.6, 0.4)?)?;
+/// let path = Ode::new(&problem)?.solve(&linear_times(15.0, 61)?)?;
 /// assert!((path.risk[60] - 0.070).abs() < 5e-4);
+/// // A long memory starts late; a short one is plain SGD.
+/// let risk = |delta| {
+///     let average = Momentum::average(Memory::Delta(delta))?;
+///     let problem = problem.clone().with_optimizer(average)?;
+///     Ok::<_, toclip::Error>(Ode::new(&problem)?.solve(&[1.0])?.risk[0])
+/// };
+/// let without = Ode::new(&problem)?.solve(&[1.0])?.risk[0];
+/// assert!(risk(0.5)? > 1.05 * without);
+/// assert!((risk(1e6)? / without - 1.0).abs() < 1e-5);
 /// # Ok::<(), toclip::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Ode<'a> {
-    modes: &'a Modes,
-    step: Step<'a>,
-    policy: &'a dyn Policy,
-    momentum: Option<Momentum>,
+pub struct Ode {
+    problem: Problem,
     tolerance: Tolerance,
     target: Option<f64>,
     keep_path: bool,
+    approximate: bool,
 }
 
-impl<'a> Ode<'a> {
-    /// The system of these modes, this step and this policy.
-    pub fn new(modes: &'a Modes, step: impl Into<Step<'a>>, policy: &'a dyn Policy) -> Self {
-        let step = step.into();
-        let tolerance = DEFAULT_TOLERANCE;
-        Ode { modes, step, policy, momentum: None, tolerance, target: None, keep_path: false }
+impl Ode {
+    /// The system of a problem.
+    ///
+    /// # Errors
+    /// [`Error::Combination`](crate::Error::Combination) for a problem that has no such system.
+    pub fn new(problem: &Problem) -> Result<Self> {
+        problem.check_method(Method::Ode)?;
+        Ok(Ode {
+            problem: problem.clone(),
+            tolerance: DEFAULT_TOLERANCE,
+            target: None,
+            keep_path: false,
+            approximate: false,
+        })
     }
 
-    /// Errors of $R$ and $D$ up to `atol + rtol·value` do not matter.
+    /// Errors of $R$ and $D$ up to `atol + rtol·value` do not matter; for a model, errors of $Q$ up to
+    /// `atol + rtol·Q` and of $P$ up to `atol + rtol·√(QV)`.
     pub fn tolerance(mut self, rtol: f64, atol: f64) -> Self {
         self.tolerance = Tolerance { rtol, atol };
         self
@@ -91,15 +113,16 @@ impl<'a> Ode<'a> {
     /// Stop when $R$ falls to `risk`.
     ///
     /// ```
+    /// use toclip::Problem;
     /// use toclip::dynamics::{Ode, Stop};
     /// use toclip::noise::NoNoise;
-    /// use toclip::policy::{OpenLoop, Schedule};
+    /// use toclip::policy::OpenLoop;
     /// use toclip::spectrum::{Modes, Spectrum, Start};
     ///
     /// // Isotropic and noiseless: R = R(0) exp(-(2η - η²) t).
     /// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 2.0 })?;
-    /// let policy = OpenLoop::unclipped(Schedule::constant(1.0)?);
-    /// let ode = Ode::new(&modes, &NoNoise, &policy);
+    /// let problem = Problem::new(modes, NoNoise, OpenLoop::constant(1.0, f64::INFINITY)?)?;
+    /// let ode = Ode::new(&problem)?;
     /// let Stop::TargetReached { t } = ode.target(1.0).solve(&[10.0])?.stop else { panic!() };
     /// assert!((t - 2.0_f64.ln()).abs() < 1e-8);
     /// # Ok::<(), toclip::Error>(())
@@ -109,200 +132,45 @@ impl<'a> Ode<'a> {
         self
     }
 
-    /// The same with momentum: three numbers for every eigenvalue instead of one,
-    /// $$ \dot a = -2\eta p\thinspace b, \qquad \dot b = -\eta p\thinspace y + \delta(\mu\lambda\thinspace a - p\thinspace b), \qquad
-    /// \dot y = 2\delta(\mu\lambda\thinspace b - p\thinspace y) + \delta^2\lambda n\thinspace\tfrac{m_2}{d}, $$
-    /// with $R = \frac12\sum\lambda a$, $D = \sum a$, $\delta = (1-\beta)d$, $\eta$ times the
-    /// [factor](Momentum::rate_factor) of the convention, and $p = 1$, or the share of steps that are
-    /// made where the others are [not](crate::OnSkip::NotMade).
-    ///
-    /// Stiff for large $\delta$, so the method is implicit: Radau collocation with seven nodes,
-    /// of order 8 in between and 13 at the ends of steps. The cost does not depend on $\delta$.
-    ///
-    /// ```
-    /// use toclip::dynamics::Ode;
-    /// use toclip::noise::StudentT;
-    /// use toclip::policy::{OpenLoop, Schedule};
-    /// use toclip::spectrum::{Modes, Spectrum, Start};
-    /// use toclip::{Memory, Momentum};
-    ///
-    /// let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
-    /// let noise = StudentT::new(1.0, 0.5)?;
-    /// let policy = OpenLoop::new(Schedule::constant(0.6)?, Schedule::constant(0.4)?);
-    /// let plain = Ode::new(&modes, &noise, &policy);
-    /// let risk = |delta| {
-    ///     let momentum = Momentum::average(Memory::Delta(delta))?;
-    ///     Ok::<_, toclip::Error>(plain.clone().with_momentum(momentum).solve(&[1.0])?.risk[0])
-    /// };
-    /// let without = plain.solve(&[1.0])?.risk[0];
-    /// // A long memory starts late; a short one is plain SGD.
-    /// assert!(risk(0.5)? > 1.05 * without);
-    /// assert!((risk(1e6)? / without - 1.0).abs() < 1e-5);
-    /// # Ok::<(), toclip::Error>(())
-    /// ```
-    pub fn with_momentum(mut self, momentum: Momentum) -> Self {
-        self.momentum = Some(momentum);
+    /// Whether to save $\mu, m_2, \eta, c$ as well; only for least squares.
+    pub fn keep_path(mut self, keep: bool) -> Self {
+        self.keep_path = keep;
         self
     }
 
-    /// Whether to save $\mu, m_2, \eta, c$ as well.
-    pub fn keep_path(mut self, keep: bool) -> Self {
-        self.keep_path = keep;
+    /// With [`Model::approximate_coefficients`](crate::model::Model::approximate_coefficients), for
+    /// searches.
+    pub(crate) fn approximately(mut self) -> Self {
+        self.approximate = true;
         self
     }
 
     /// $R$ and $D$ at the given increasing times; the start is at $t = 0$ and need not be among
     /// them.
     ///
-    /// A path that diverges is returned up to there with [`Stop::Diverged`], and one without
-    /// clipping under noise of infinite variance with [`Stop::InfiniteVariance`].
+    /// A path that diverges is returned up to there with [`Stop::Diverged`](super::Stop::Diverged), and
+    /// one without clipping under noise of infinite variance with
+    /// [`Stop::InfiniteVariance`](super::Stop::InfiniteVariance).
     ///
     /// # Errors
-    /// [`Error::Parameter`](crate::Error::Parameter) or [`Error::Invalid`](crate::Error::Invalid) for an empty list of times, times that are
-    /// negative, not finite or do not increase, for impossible tolerances or targets, for modes that
-    /// do not fit the rule, and if two million steps do not reach the last time.
+    /// An empty list of times, times that are negative, not finite or do not increase, impossible
+    /// tolerances or targets, a batch whose mean is clipped in a model, and two million steps that do not
+    /// reach the last time.
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
-        if let Some(momentum) = self.momentum {
-            return self.problem(momentum).solve(times);
+        let Ode { problem, tolerance, target, keep_path, approximate } = self;
+        if let Objective::Model(model) = problem.objective() {
+            let system = OverlapSystem::new(problem, &**model, *approximate, *target, times)?;
+            let path = Run::new(system, *tolerance, times, false)?.solve(problem.policy())?;
+            return Ok(path.measured(&**model));
         }
-        let mut run = Run {
-            record: SolvedPath::new(times, self.keep_path)?,
-            system: RiskSystem::new(self.modes, &self.step, self.policy)?,
-            tolerance: self.tolerance.share(SHARE),
-            watch: Watch {
-                target: self.target,
-                limit: divergence_limit(self.modes.risk(), &self.step, self.policy),
-            },
-            t: 0.0,
-            attempt: Attempt::NONE,
-        };
-        run.system.drive.tabulate(self.tolerance);
-        let last = run.record.end;
-        let (stop, counts) = solve(&mut run, self.policy, last)?;
-        let counts = Counts { evaluations: run.system.drive.evaluations, ..counts };
-        Ok(run.record.finish(stop, counts))
-    }
-}
-
-impl Ode<'_> {
-    fn problem(&self, momentum: Momentum) -> MomentumOde<'_> {
-        MomentumOde {
-            modes: self.modes,
-            step: &self.step,
-            policy: self.policy,
-            momentum,
-            tolerance: self.tolerance,
-            target: self.target,
-            keep_path: self.keep_path,
+        let own = problem.optimizer().solve(problem, *tolerance, *target, *keep_path, times);
+        if let Some(path) = own {
+            return path;
         }
-    }
-}
-
-/// A solution under way.
-///
-/// The integrator is our own because the system is diagonal but for one scalar: a step needs no
-/// state but the modes, error norms and dense output only concern $R$ and $D$, and the last stage
-/// of a stretch must evaluate the policy from the left. A general solver offers none of this.
-#[derive(Debug)]
-struct Run<'a> {
-    record: SolvedPath<'a>,
-    system: RiskSystem<'a>,
-    tolerance: Tolerance,
-    watch: Watch,
-    t: f64,
-    /// The step just tried.
-    attempt: Attempt<2>,
-}
-
-impl Stepper for Run<'_> {
-    const CONTROL: StepControl = StepControl {
-        most_steps: 2_000_000,
-        order: 8.0,
-        least_retry: 0.1,
-        range: (0.2, 6.0),
-        unit: "steps of the ODE",
-        remedy: SHORTEN,
-    };
-
-    fn start(&mut self) -> Option<Stop> {
-        let start = self.system.sums();
-        if self.record.due(0.0).is_some() {
-            self.record.save(0.0, start, |risk| self.system.point_at_start(0.0, risk));
-        }
-        self.watch.at_start(start[0])
-    }
-
-    fn time(&self) -> f64 {
-        self.t
-    }
-
-    fn begin(&mut self, h: f64, end: f64) -> std::result::Result<f64, Stop> {
-        let slope = self.system.begin(self.t);
-        let sums = self.system.sums();
-        if !slope.iter().all(|s| s.is_finite()) {
-            return Err(self.system.drive.no_slope(self.t, sums[0]));
-        }
-        Ok(if h == 0.0 { self.first_step(sums, slope, end) } else { h })
-    }
-
-    fn longest(&self) -> f64 {
-        self.system.longest()
-    }
-
-    fn attempt(&mut self, TimeStep { t, h, latest, .. }: TimeStep) -> f64 {
-        self.attempt = self.system.step(t, h, latest);
-        self.error()
-    }
-
-    fn is_solved(&mut self, _step: TimeStep) -> bool {
-        self.attempt.end.iter().all(|s| s.is_finite())
-    }
-
-    fn save(&mut self, TimeStep { t, h, to, latest }: TimeStep) -> Option<Stop> {
-        let end = self.attempt.end;
-        let watched = self.watch.target.is_some() || self.watch.diverged(end[0]);
-        if !watched && self.record.due(to).is_none() {
-            return None;
-        }
-        let dense = self.system.dense(t, h, latest, end);
-        let stop = if watched { self.watch.event(t, to, |t| dense.at(t)[0]) } else { None };
-        let last = last_saved(stop, to);
-        while let Some(time) = self.record.due(last) {
-            let point = |risk| self.system.point_inside(&dense, time, risk);
-            self.record.save(time, dense.at(time), point);
-        }
-        stop
-    }
-
-    fn advance(&mut self, to: f64) {
-        self.system.advance();
-        self.t = to;
-    }
-}
-
-impl Run<'_> {
-    /// A fraction of the time in which $R$ or $D$ would change by their own size.
-    fn first_step(&self, sums: RiskSums, slope: RiskSums, end: f64) -> f64 {
-        let rate = (slope[0] / sums[0]).abs().max((slope[1] / sums[1]).abs());
-        let h = self.tolerance.rtol.powf(0.125) / rate;
-        if h > 0.0 && h.is_finite() { h } else { end }
-    }
-
-    /// The error of a step over the allowed error: the larger of those of $R$ and $D$.
-    ///
-    /// Errors of modes do not cancel in these norms, so that no mode is wrong by more than $R$ and
-    /// $D$ may be.
-    fn error(&self) -> f64 {
-        let start = self.system.sums();
-        let Attempt { end, errors } = self.attempt;
-        let error = |i: usize| {
-            let allowed = self.tolerance.of(start[i].max(end[i]));
-            combined_error(errors.map(|e| e[i] / allowed))
-        };
-        let (risk, distance) = (error(0), error(1));
-        // A stage that overflowed is an error without bound; `max` would drop the NaN.
-        if (risk + distance).is_nan() { f64::INFINITY } else { risk.max(distance) }
+        let watch = Watch { target: *target, limit: problem.divergence_limit() };
+        let system = RiskSystem::new(problem, watch, *tolerance)?;
+        Run::new(system, *tolerance, times, *keep_path)?.solve(problem.policy())
     }
 }

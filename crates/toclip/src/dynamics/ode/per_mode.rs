@@ -1,11 +1,9 @@
 //! The right-hand side where every mode has factors of its own, and the noise of private SGD.
 
 use crate::dynamics::mode_factors::{ModeFactors, average};
-use crate::dynamics::simulator::check_private;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::factors::kernel::Moments;
 use crate::factors::step::Step;
-use crate::policy::Policy;
 use crate::spectrum::Modes;
 
 /// $\mu_j$ and $m_{2,j}$ of the latest evaluation.
@@ -59,25 +57,7 @@ impl PerMode {
 }
 
 /// $n/2$ of every mode, for the noise of private SGD; none without it.
-///
-/// # Errors
-/// [`Error::Invalid`] for modes that were compressed, which do not count their directions, and for
-/// a threshold that is infinite from the start.
-pub(super) fn half_counts(
-    modes: &Modes,
-    step: &Step<'_>,
-    policy: &dyn Policy,
-) -> Result<Option<Vec<f64>>> {
-    if step.privacy().is_none() {
-        return Ok(None);
-    }
-    if !modes.is_whole() {
-        return Err(Error::Invalid(
-            "private SGD adds noise to every direction, and compressed modes do not count them: use \
-             the modes from before `compress`"
-                .into(),
-        ));
-    }
-    check_private(step, policy, modes.risk())?;
-    Ok(Some(modes.modes().iter().map(|m| 0.5 * m.count).collect()))
+pub(super) fn half_counts(modes: &Modes, step: &Step<'_>) -> Option<Vec<f64>> {
+    step.privacy()?;
+    Some(modes.modes().iter().map(|m| 0.5 * m.count).collect())
 }

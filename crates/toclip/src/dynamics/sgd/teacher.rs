@@ -36,7 +36,8 @@ pub(super) struct TeacherStudent {
 impl TeacherStudent {
     pub fn new(problem: &Problem, model: Arc<dyn Model>) -> Result<Self> {
         let modes = problem.modes();
-        let (Some(alignments), Some(start)) = (modes.alignments(), Overlaps::at_start(modes)) else {
+        let (Some(alignments), Some(start)) = (modes.alignments(), Overlaps::at_start(modes))
+        else {
             return Err(Error::Combination(Combination::ModelWithoutTeacher));
         };
         let (mut lambda, mut w, mut teacher) = (Vec::new(), Vec::new(), Vec::new());

@@ -59,7 +59,9 @@ pub enum DataError {
         value: f64,
     },
     /// Groups of a rule that do not have the coordinates of the data.
-    #[error("groups of sizes {sizes:?} must together have all {coordinates} coordinates of the data")]
+    #[error(
+        "groups of sizes {sizes:?} must together have all {coordinates} coordinates of the data"
+    )]
     Groups {
         /// The sizes of the groups.
         sizes: Vec<u64>,
@@ -112,7 +114,13 @@ impl StreamData {
         ];
         for (name, found, expected, why) in sizes {
             if Some(found) != expected {
-                return Err(DataError::Size { name, found, rows: n, coordinates: p, expected: why });
+                return Err(DataError::Size {
+                    name,
+                    found,
+                    rows: n,
+                    coordinates: p,
+                    expected: why,
+                });
             }
         }
         if n == 0 || p == 0 {

@@ -182,13 +182,7 @@ impl Stream {
 
     /// $\theta \leftarrow \theta - \frac\eta d\thinspace\hat g$, with $\hat g$ the gradient
     /// $\rho\thinspace x$ as the rule reshapes it.
-    fn step(
-        &self,
-        theta: &mut [f64],
-        x: &[f64],
-        residual: f64,
-        Control { eta, c }: Control,
-    ) {
+    fn step(&self, theta: &mut [f64], x: &[f64], residual: f64, Control { eta, c }: Control) {
         let (data, isa) = (&*self.data, self.isa);
         let size = eta / data.dim;
         match &self.rule {

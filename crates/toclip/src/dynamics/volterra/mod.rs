@@ -3,14 +3,11 @@
 mod collocation;
 mod panel;
 
-use super::simulator::{check_radial, divergence_limit};
 use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved};
 use super::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
 use super::{Counts, Stop, Trajectory};
-use crate::error::{Error, Result};
-use crate::factors::step::Step;
-use crate::policy::Policy;
-use crate::spectrum::Modes;
+use crate::error::Result;
+use crate::problem::{Method, Problem};
 use collocation::NODES;
 use panel::{Panel, PanelPoint};
 use serde::Serialize;
@@ -35,22 +32,22 @@ const SHARE: f64 = 0.5;
 /// equation. No derivative of anything is ever taken. The kernel is a sum of exponentials, so
 /// everything before the panel enters through one number per eigenvalue. Panels are as long as the
 /// misfit of the polynomials at their ends allows, and end at the
-/// [breakpoints](Policy::breakpoints) of the policy.
+/// [breakpoints](crate::policy::Policy::breakpoints) of the policy.
 ///
 /// The options are those of [`Ode`](super::Ode), which computes the same curves by another method.
 ///
 /// ```
+/// use toclip::Problem;
 /// use toclip::dynamics::{Ode, Volterra, linear_times};
 /// use toclip::noise::StudentT;
-/// use toclip::policy::{OpenLoop, Schedule};
+/// use toclip::policy::OpenLoop;
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
-/// let noise = StudentT::new(1.0, 0.5)?;
-/// let policy = OpenLoop::new(Schedule::constant(0.6)?, Schedule::constant(0.4)?);
+/// let problem = Problem::new(modes, StudentT::new(1.0, 0.5)?, OpenLoop::constant(0.6, 0.4)?)?;
 /// let times = linear_times(15.0, 16)?;
-/// let solution = Volterra::new(&modes, &noise, &policy).solve(&times)?;
-/// let ode = Ode::new(&modes, &noise, &policy).solve(&times)?;
+/// let solution = Volterra::new(&problem)?.solve(&times)?;
+/// let ode = Ode::new(&problem)?.solve(&times)?;
 /// for (k, r) in solution.trajectory.risk.iter().enumerate() {
 ///     assert!((r / ode.risk[k] - 1.0).abs() < 1e-8);
 ///     assert!((solution.flow[k] + solution.correction[k] - r).abs() < 1e-15);
@@ -60,10 +57,8 @@ const SHARE: f64 = 0.5;
 /// # Ok::<(), toclip::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Volterra<'a> {
-    modes: &'a Modes,
-    step: Step<'a>,
-    policy: &'a dyn Policy,
+pub struct Volterra {
+    problem: Problem,
     tolerance: Tolerance,
     target: Option<f64>,
     keep_path: bool,
@@ -83,12 +78,15 @@ pub struct VolterraSolution {
     pub gamma: Vec<f64>,
 }
 
-impl<'a> Volterra<'a> {
-    /// The equation of these modes, this step and this policy.
-    pub fn new(modes: &'a Modes, step: impl Into<Step<'a>>, policy: &'a dyn Policy) -> Self {
-        let step = step.into();
-        let tolerance = DEFAULT_TOLERANCE;
-        Volterra { modes, step, policy, tolerance, target: None, keep_path: false }
+impl Volterra {
+    /// The equation of a problem.
+    ///
+    /// # Errors
+    /// [`Error::Combination`](crate::Error::Combination) for a problem that has no such equation.
+    pub fn new(problem: &Problem) -> Result<Self> {
+        problem.check_method(Method::Volterra)?;
+        let (problem, tolerance) = (problem.clone(), DEFAULT_TOLERANCE);
+        Ok(Volterra { problem, tolerance, target: None, keep_path: false })
     }
 
     /// Errors of $R$ and $D$ up to `atol + rtol·value` do not matter.
@@ -109,17 +107,6 @@ impl<'a> Volterra<'a> {
         self
     }
 
-    /// The equation has one $\mu$ and one kernel for all modes.
-    fn check_step(&self) -> Result<()> {
-        if self.step.privacy().is_some() {
-            return Err(Error::Invalid(
-                "the integral equation does not include the noise of private SGD: use the ODE"
-                    .into(),
-            ));
-        }
-        check_radial(&self.step, "the integral equation")
-    }
-
     /// $R$, $D$ and their parts at the given increasing times, from a start at $t = 0$.
     ///
     /// # Errors
@@ -127,21 +114,17 @@ impl<'a> Volterra<'a> {
     pub fn solve(&self, times: &[f64]) -> Result<VolterraSolution> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
-        self.check_step()?;
         let mut run = Run {
-            panel: Panel::new(self.modes, &self.step, self.policy),
+            panel: Panel::new(&self.problem),
             tolerance: self.tolerance,
-            watch: Watch {
-                target: self.target,
-                limit: divergence_limit(self.modes.risk(), &self.step, self.policy),
-            },
+            watch: Watch { target: self.target, limit: self.problem.divergence_limit() },
             solved: false,
             record: SolvedPath::new(times, self.keep_path)?,
             points: Vec::with_capacity(times.len()),
         };
         run.panel.drive.tabulate(self.tolerance);
         let last = run.record.end;
-        let (stop, counts) = solve(&mut run, self.policy, last)?;
+        let (stop, counts) = solve(&mut run, self.problem.policy(), last)?;
         let counts = Counts { evaluations: run.panel.drive.evaluations, ..counts };
         Ok(VolterraSolution {
             trajectory: run.record.finish(stop, counts),

@@ -2,10 +2,8 @@
 
 use super::collocation::{Collocation, NODES, Nodal};
 use crate::dynamics::solver::Drive;
-use crate::factors::step::Step;
 use crate::numerics::sum::dot;
-use crate::policy::Policy;
-use crate::spectrum::Modes;
+use crate::problem::Problem;
 
 /// The largest $2\Delta\Gamma$ of a panel: polynomials do not follow $e^{2\Gamma}$ further.
 const REACH: f64 = 12.0;
@@ -61,12 +59,13 @@ pub(super) struct Panel<'a> {
 }
 
 impl<'a> Panel<'a> {
-    pub fn new(modes: &Modes, step: &'a Step<'a>, policy: &'a dyn Policy) -> Self {
+    pub fn new(problem: &'a Problem) -> Self {
+        let modes = problem.modes();
         let of = modes.modes();
         let energy: Vec<f64> = of.iter().map(|m| m.energy).collect();
         let zeros = vec![0.0; of.len()];
         Panel {
-            drive: Drive::new(step, policy),
+            drive: Drive::new(problem.step(), problem.policy()),
             rule: Collocation::new(),
             lambda: of.iter().map(|m| m.lambda).collect(),
             source: of.iter().map(|m| 0.5 * m.lambda * m.count / modes.dim()).collect(),

@@ -1,11 +1,11 @@
 //! C-HSGD with momentum: every direction is simulated, also where eigenvalues repeat.
 
+use super::Momentum;
 use super::forces::{Buffer, Forces};
 use super::transition::Transition;
 use crate::dynamics::block::Blocks;
 use crate::dynamics::diffusion::Diffusion;
 use crate::dynamics::{Hsgd, Scheme};
-use super::Momentum;
 use crate::sim::Purpose;
 use crate::sim::normal::Normals;
 

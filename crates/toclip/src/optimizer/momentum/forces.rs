@@ -1,8 +1,8 @@
 //! The forces on buffer and weights at one time.
 
+use super::Momentum;
 use crate::factors::kernel::Moments;
 use crate::factors::step::Step;
-use super::Momentum;
 use crate::policy::Control;
 
 /// The coefficients of the system, common to all modes.

@@ -1,13 +1,11 @@
 //! The constant rate and threshold of private SGD with the lowest predicted risk.
 
-use super::OpenLoop;
-use super::private::threshold_range;
-use super::tuning::final_risk;
+use super::search::final_value;
 use crate::dynamics::Ode;
 use crate::error::{Error, Result};
-use crate::factors::step::Step;
 use crate::numerics::maximise::log_grid;
-use crate::spectrum::Modes;
+use crate::policy::{OpenLoop, threshold_range};
+use crate::problem::Problem;
 use serde::Serialize;
 
 /// Enough to tell two points apart at a flat minimum.
@@ -41,38 +39,36 @@ pub struct TunedPrivate {
 /// [`Error::Invalid`] for a step without privacy, and if everything diverges; as [`Ode::solve`].
 ///
 /// ```
-/// use toclip::{Batch, Step, noise::Gaussian, privacy::Privacy, policy::tune_private};
+/// use toclip::{Batch, Problem, Step, noise::Gaussian, privacy::Privacy};
+/// use toclip::policy::OpenLoop;
 /// use toclip::spectrum::{Modes, Spectrum, Start};
+/// use toclip::tuning::tune_private;
 /// let modes = Modes::new(&Spectrum::isotropic(1000)?, &Start::Uniform { norm: 1.0 })?;
-/// let noise = Gaussian::new(0.5)?;
 /// let best = |sigma| {
-///     let step = Step::new(&noise).with_batch(Batch::per_sample(16)?)?;
-///     tune_private(&modes, step.with_privacy(Privacy::new(sigma)?)?, 5.0)
+///     let step = Step::new(Gaussian::new(0.5)?).with_batch(Batch::per_sample(16)?)?;
+///     let step = step.with_privacy(Privacy::new(sigma)?)?;
+///     tune_private(&Problem::new(modes.clone(), step, OpenLoop::constant(0.1, 1.0)?)?, 5.0)
 /// };
 /// // Privacy costs risk, and asks for smaller thresholds.
 /// let (some, more) = (best(0.05)?, best(0.5)?);
 /// assert!(more.risk > 1.2 * some.risk && more.c < some.c);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-pub fn tune_private<'a>(
-    modes: &Modes,
-    step: impl Into<Step<'a>>,
-    time: f64,
-) -> Result<TunedPrivate> {
-    let step = step.into();
+pub fn tune_private(problem: &Problem, time: f64) -> Result<TunedPrivate> {
+    let step = problem.step();
     if !(step.private_variance(1.0) > 0.0) {
         return Err(Error::Invalid(
             "tuning private SGD needs a step with a noise multiplier above 0".into(),
         ));
     }
-    let (low, high) = threshold_range(&step, modes.risk());
+    let (low, high) = threshold_range(step, problem.risk());
     let end = |[c, rate]: [f64; 2]| -> Result<f64> {
         let (c, eta) = (c.exp(), (rate - c).exp());
         if !(low..=high).contains(&c) {
             return Ok(f64::INFINITY);
         }
-        let policy = OpenLoop::constant(eta, c)?;
-        final_risk(&Ode::new(modes, &step, &policy).tolerance(RTOL, 0.0), time)
+        let problem = problem.with_policy(OpenLoop::constant(eta, c)?)?;
+        final_value(&Ode::new(&problem)?.tolerance(RTOL, 0.0), &problem, time)
     };
     // In a short time the rate has to be large, in a long one it may be small.
     let longest = time.max(1.0);

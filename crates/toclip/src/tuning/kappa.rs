@@ -1,13 +1,12 @@
 //! The κ of the proportional policy with the lowest predicted risk.
 
-use super::tuning::{Objective, final_risk};
-use super::{Compensation, OpenLoop, Policy, Proportional, Schedule};
+use super::search::{Failing, final_value};
 use crate::dynamics::Ode;
 use crate::error::{Error, Result};
 use crate::factors::step::Step;
 use crate::numerics::maximise::{log_grid, maximise_on};
-use crate::optimizer::momentum::Momentum;
-use crate::spectrum::Modes;
+use crate::policy::{Compensation, OpenLoop, Policy, Proportional, Schedule};
+use crate::problem::Problem;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ impl TunedKappa {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use toclip::{noise::Gaussian, policy::{Compensation, Policy, Schedule, TunedKappa}};
+    /// use toclip::{noise::Gaussian, policy::{Compensation, Policy, Schedule}, tuning::TunedKappa};
     /// let never = TunedKappa { kappa: f64::INFINITY, risk: 0.1 };
     /// let noise = Arc::new(Gaussian::new(0.8)?);
     /// let policy = never.policy(Schedule::constant(0.4)?, noise, Compensation::Exact)?;
@@ -67,86 +66,41 @@ impl TunedKappa {
 /// As [`Proportional::new`] and [`Ode::solve`]; [`Error::Invalid`] if every κ diverges.
 ///
 /// ```
-/// use std::sync::Arc;
+/// use toclip::Problem;
 /// use toclip::noise::Rademacher;
-/// use toclip::policy::{Compensation, Schedule, tune_kappa};
+/// use toclip::policy::{Compensation, OpenLoop, Schedule};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
+/// use toclip::tuning::tune_kappa;
 ///
 /// // Figure 4b of the paper, tuned by the printed rule and by exact compensation.
 /// let modes = Modes::new(&Spectrum::power_law(500, 1.0 / 6.0)?, &Start::Uniform { norm: 1.0 })?;
-/// let modes = modes.compress(1e-6)?;
-/// let noise = Arc::new(Rademacher::from_sigma(0.8, 0.2)?);
-/// let tune = |how| tune_kappa(&modes, noise.clone(), Schedule::constant(0.4)?, how, 15.0);
+/// let noise = Rademacher::from_sigma(0.8, 0.2)?;
+/// let policy = OpenLoop::constant(0.4, f64::INFINITY)?;
+/// let problem = Problem::new(modes.compress(1e-6)?, noise, policy)?;
+/// let tune = |how| tune_kappa(&problem, Schedule::constant(0.4)?, how, 15.0);
 /// let (printed, exact) = (tune(Compensation::Printed)?, tune(Compensation::Exact)?);
 /// assert!((printed.kappa - 0.4).abs() < 0.05 && (printed.risk - 0.0173).abs() < 1e-4);
 /// assert!(exact.risk < 0.0115);
 /// # Ok::<(), toclip::Error>(())
 /// ```
 pub fn tune_kappa(
-    modes: &Modes,
-    step: impl Into<Step<'static>>,
+    problem: &Problem,
     eta: Schedule,
     compensation: Compensation,
     time: f64,
 ) -> Result<TunedKappa> {
-    tune(modes, &step.into(), &eta, compensation, time, None)
-}
-
-/// [`tune_kappa`] for SGD with momentum: the same search along its ODE.
-///
-/// ```
-/// use std::sync::Arc;
-/// use toclip::noise::Laplace;
-/// use toclip::policy::{Compensation, Schedule, tune_kappa, tune_kappa_with_momentum};
-/// use toclip::spectrum::{Modes, Spectrum, Start};
-/// use toclip::{Memory, Momentum};
-///
-/// let modes = Modes::new(&Spectrum::isotropic(200)?, &Start::Uniform { norm: 1.0 })?;
-/// let (noise, eta) = (Arc::new(Laplace::new(2.0)?), Schedule::constant(0.3)?);
-/// let (exact, time) = (Compensation::Exact, 3.0);
-/// let plain = tune_kappa(&modes, noise.clone(), eta.clone(), exact, time)?;
-/// // An average over 1/δ of a time unit, which is short.
-/// let average = Momentum::average(Memory::Delta(1e5))?;
-/// let tuned = tune_kappa_with_momentum(&modes, noise, eta, exact, time, average)?;
-/// assert!((tuned.kappa / plain.kappa - 1.0).abs() < 1e-2);
-/// # Ok::<(), toclip::Error>(())
-/// ```
-///
-/// # Errors
-/// As [`tune_kappa`].
-pub fn tune_kappa_with_momentum(
-    modes: &Modes,
-    step: impl Into<Step<'static>>,
-    eta: Schedule,
-    compensation: Compensation,
-    time: f64,
-    momentum: Momentum,
-) -> Result<TunedKappa> {
-    tune(modes, &step.into(), &eta, compensation, time, Some(momentum))
-}
-
-fn tune(
-    modes: &Modes,
-    step: &Step<'static>,
-    eta: &Schedule,
-    compensation: Compensation,
-    time: f64,
-    momentum: Option<Momentum>,
-) -> Result<TunedKappa> {
-    let end = |policy: &dyn Policy| -> Result<f64> {
-        let mut ode = Ode::new(modes, step, policy).tolerance(RTOL, 0.0);
-        if let Some(momentum) = momentum {
-            ode = ode.with_momentum(momentum);
-        }
-        final_risk(&ode, time)
+    let step = problem.step();
+    let end = |policy: Arc<dyn Policy>| -> Result<f64> {
+        let problem = problem.with_policy(policy)?;
+        final_value(&Ode::new(&problem)?.tolerance(RTOL, 0.0), &problem, time)
     };
-    let objective = Objective::new(|kappa: f64| {
-        end(&Proportional::new(kappa, eta.clone(), step.clone(), compensation)?)
+    let objective = Failing::new(|kappa: f64| {
+        end(Arc::new(Proportional::new(kappa, eta.clone(), step.clone(), compensation)?))
     });
     let grid = log_grid(RANGE.0, RANGE.1, PER_DECADE);
     let (kappa, gain) = maximise_on(&grid, |kappa| objective.gain(kappa));
     objective.finish()?;
-    let unclipped = end(&OpenLoop::unclipped(eta.clone()))?;
+    let unclipped = end(Arc::new(OpenLoop::unclipped(eta.clone())))?;
     let best = if -gain < unclipped * (1.0 - RTOL) {
         TunedKappa { kappa, risk: -gain }
     } else {

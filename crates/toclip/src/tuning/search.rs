@@ -3,27 +3,32 @@
 use crate::dynamics::{Ode, Stop};
 use crate::error::{Error, Result};
 use crate::numerics::maximise::brent;
+use crate::problem::Problem;
 use std::cell::RefCell;
 
-/// $R(T)$; infinite for a path that does not get there.
-pub(super) fn final_risk(ode: &Ode<'_>, time: f64) -> Result<f64> {
+/// $R(T)$, or the loss of a model; infinite for a path that does not get there.
+pub(super) fn final_value(ode: &Ode, problem: &Problem, time: f64) -> Result<f64> {
     let path = ode.solve(&[time])?;
-    Ok(match (path.stop, path.risk.last()) {
-        (Stop::Finished, Some(&risk)) => risk,
+    let end = match problem.model() {
+        None => path.risk.last().copied(),
+        Some(_) => path.measures.and_then(|measures| Some(measures.last()?.loss)),
+    };
+    Ok(match (path.stop, end) {
+        (Stop::Finished, Some(end)) => end,
         _ => f64::INFINITY,
     })
 }
 
 /// A function that may fail, for searches that only handle numbers: after an error their remaining
 /// evaluations return at once.
-pub(crate) struct Objective<F> {
+pub(super) struct Failing<F> {
     risk: F,
     failed: RefCell<Option<Error>>,
 }
 
-impl<F: Fn(f64) -> Result<f64>> Objective<F> {
+impl<F: Fn(f64) -> Result<f64>> Failing<F> {
     pub fn new(risk: F) -> Self {
-        Objective { risk, failed: RefCell::new(None) }
+        Failing { risk, failed: RefCell::new(None) }
     }
 
     /// Minus the risk, which is to be large; $-\infty$ once it failed.
@@ -49,7 +54,7 @@ impl<F: Fn(f64) -> Result<f64>> Objective<F> {
 /// A search for the learning rate with the lowest value at the end: downhill from a first guess,
 /// then by Brent's method.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RateSearch {
+pub(super) struct RateSearch {
     /// The first guess.
     pub first: f64,
     /// The factor between the rates on the way downhill.
@@ -82,7 +87,7 @@ impl RateSearch {
         if !lowest.is_finite() {
             return Err(Error::Invalid(format!("SGD diverges before t = {time} at every rate")));
         }
-        let objective = Objective::new(end);
+        let objective = Failing::new(end);
         let gain = |eta: f64| objective.gain(eta);
         let (low, high) = (middle / factor, factor * middle);
         let (eta, gain) = brent(low, middle, high, -lowest, precision, &gain);
@@ -98,7 +103,7 @@ mod tests {
     #[test]
     fn nothing_is_evaluated_after_an_error() {
         let calls = RefCell::new(Vec::new());
-        let objective = Objective::new(|x| {
+        let objective = Failing::new(|x| {
             calls.borrow_mut().push(x);
             if x > 1.0 { Err(Error::Invalid("too large".into())) } else { Ok(x) }
         });

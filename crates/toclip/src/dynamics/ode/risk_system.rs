@@ -1,14 +1,14 @@
-//! The right-hand side, and one step of it.
+//! Least squares: one number a mode.
 
 use super::per_mode::{PerMode, half_counts};
+use super::run::Followed;
 use super::stages::{BLOCK, Dense, OdeSystem, Stages, add_slopes, axpy, blocks};
 use super::tableau::{TableauRow, dense_change, dense_coefficients};
-use crate::dynamics::PathPoint;
-use crate::dynamics::solver::{Drive, force};
+use crate::dynamics::solver::{Drive, SolvedPath, Tolerance, Watch, force};
+use crate::dynamics::{PathPoint, Stop};
 use crate::error::Result;
-use crate::factors::step::Step;
-use crate::policy::{Control, Policy};
-use crate::spectrum::Modes;
+use crate::policy::Control;
+use crate::problem::Problem;
 
 /// $(\sum_i \lambda_i x_i, \sum_i x_i)$ of some vector: of $v$ it is $(R, D/2)$.
 pub(super) type RiskSums = [f64; 2];
@@ -26,30 +26,35 @@ pub(super) struct RiskSystem<'a> {
     per_mode: Option<PerMode>,
     /// $n/2$ of every mode, where private SGD adds noise to every coordinate.
     half_counts: Option<Vec<f64>>,
+    watch: Watch,
 }
 
 impl<'a> RiskSystem<'a> {
-    pub fn new(modes: &Modes, step: &'a Step<'a>, policy: &'a dyn Policy) -> Result<Self> {
+    pub fn new(problem: &'a Problem, watch: Watch, tolerance: Tolerance) -> Result<Self> {
+        let (modes, step) = (problem.modes(), problem.step());
         let modes_of = modes.modes();
         let v: Vec<f64> = modes_of.iter().map(|m| m.energy).collect();
+        let mut drive = Drive::new(step, problem.policy());
+        drive.tabulate(tolerance);
         Ok(RiskSystem {
-            drive: Drive::new(step, policy),
+            drive,
             lambda: modes_of.iter().map(|m| m.lambda).collect(),
             source: modes_of.iter().map(|m| 0.5 * m.lambda * m.count / modes.dim()).collect(),
             stages: Stages::new(v),
             per_mode: PerMode::new(modes, step)?,
-            half_counts: half_counts(modes, step, policy)?,
+            half_counts: half_counts(modes, step),
+            watch,
         })
     }
 
     /// $\mu, m_2, \eta, c$ at the start of the step.
-    pub fn point_at_start(&mut self, t: f64, risk: f64) -> PathPoint {
+    fn point_at_start(&mut self, t: f64, risk: f64) -> PathPoint {
         let v = self.stages.state.clone();
         self.point(t, risk, &v)
     }
 
     /// $\mu, m_2, \eta, c$ inside the step just tried, after [`OdeSystem::dense`].
-    pub fn point_inside(&mut self, dense: &Dense<2>, t: f64, risk: f64) -> PathPoint {
+    fn point_inside(&mut self, dense: &Dense<2>, t: f64, risk: f64) -> PathPoint {
         let v = if self.per_mode.is_some() { self.state_inside(dense, t) } else { Vec::new() };
         self.point(t, risk, &v)
     }
@@ -138,6 +143,46 @@ impl OdeSystem<2> for RiskSystem<'_> {
     }
 }
 
+impl Followed<2> for RiskSystem<'_> {
+    fn watch(&self) -> Watch {
+        self.watch
+    }
+
+    fn risk(&self, [risk, _]: RiskSums) -> f64 {
+        risk
+    }
+
+    fn scales(&self, start: RiskSums, end: RiskSums) -> RiskSums {
+        [0, 1].map(|i| start[i].max(end[i]))
+    }
+
+    fn pace(&self, sums: RiskSums, slope: RiskSums) -> f64 {
+        (slope[0] / sums[0]).abs().max((slope[1] / sums[1]).abs())
+    }
+
+    fn stuck(&self, t: f64, sums: RiskSums, slope: RiskSums) -> Option<Stop> {
+        let is_finite = slope.iter().all(|s| s.is_finite());
+        (!is_finite).then(|| self.drive.no_slope(t, sums[0]))
+    }
+
+    fn save(
+        &mut self,
+        path: &mut SolvedPath<'_>,
+        t: f64,
+        sums: RiskSums,
+        dense: Option<&Dense<2>>,
+    ) {
+        path.save(t, sums, |risk| match dense {
+            None => self.point_at_start(t, risk),
+            Some(dense) => self.point_inside(dense, t, risk),
+        });
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.drive.evaluations
+    }
+}
+
 /// $(\sum \lambda_i x_i, \sum x_i)$, in eight strands that the processor adds at once.
 fn weigh(lambda: &[f64], x: &[f64]) -> RiskSums {
     const LANES: usize = 8;
@@ -159,19 +204,20 @@ fn weigh(lambda: &[f64], x: &[f64]) -> RiskSums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dynamics::solver::DEFAULT_TOLERANCE;
     use crate::noise::StudentT;
-    use crate::policy::{OpenLoop, Schedule};
-    use crate::spectrum::{Spectrum, Start};
+    use crate::policy::OpenLoop;
+    use crate::spectrum::{Modes, Spectrum, Start};
 
     /// $(R, D/2)$ after `steps` equal steps to `end`, and in the middle of the last.
     fn fixed_steps(end: f64, steps: u32) -> [RiskSums; 2] {
         let spectrum = Spectrum::power_law(7, 0.8).unwrap();
         let modes = Modes::new(&spectrum, &Start::Uniform { norm: 2.0 }).unwrap();
         let noise = StudentT::new(2.0, 0.4).unwrap();
-        let policy =
-            OpenLoop::new(Schedule::constant(0.9).unwrap(), Schedule::constant(0.8).unwrap());
-        let step = Step::new(&noise);
-        let mut system = RiskSystem::new(&modes, &step, &policy).unwrap();
+        let policy = OpenLoop::constant(0.9, 0.8).unwrap();
+        let problem = Problem::new(modes, noise, policy).unwrap();
+        let watch = Watch { target: None, limit: f64::INFINITY };
+        let mut system = RiskSystem::new(&problem, watch, DEFAULT_TOLERANCE).unwrap();
         let h = end / f64::from(steps);
         system.begin(0.0);
         for k in 0..steps - 1 {
