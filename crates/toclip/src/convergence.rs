@@ -3,15 +3,12 @@
 use crate::dynamics::{Collapsed, Ode, Sgd, Simulator, Stop, Trajectory, linear_times};
 use crate::ensemble::{Progress, on_threads};
 use crate::error::{Error, Result};
-use crate::factors::step::Step;
 use crate::numerics::special::upper_tail;
 use crate::numerics::sum::compensated;
-use crate::optimizer::momentum::Momentum;
+use crate::optimizer::Optimizer;
 use crate::parallel::try_map_long;
-use crate::policy::Policy;
-use crate::spectrum::Modes;
+use crate::problem::Problem;
 use serde::Serialize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// $\sup_{t\le T}|R_{\text{SGD}}(t) - R_{\text{ODE}}(t)|$ against $d$: an experiment on Theorem 1.
@@ -31,25 +28,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// | `seed` | seed; in the $j$-th dimension (from 0) the runs of [`Collapsed`] with it from index $j\cdot$`runs` on, so that dimensions are independent |
 /// | `confidence` | of the interval of the slope |
 /// | `threads` | `None` for all cores; changes no bit of the result |
-/// | `momentum` | that of the steps, if any |
 ///
-/// Steps with momentum, with the noise of privacy, or with a rule that is not radial have no
-/// collapsed form. Their runs are those of [`Sgd`], at a cost in proportion to $d$, with at most
+/// Optimizers other than SGD, the noise of privacy, rules that are not radial and generalised linear
+/// models have no collapsed form. Their runs are those of [`Sgd`], at a cost in proportion to $d$, with at most
 /// $2^{20}$ steps.
 ///
 /// ```
-/// use std::sync::Arc;
+/// use toclip::Problem;
 /// use toclip::convergence::Convergence;
 /// use toclip::noise::Gaussian;
-/// use toclip::policy::{OpenLoop, Schedule};
+/// use toclip::policy::OpenLoop;
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
-/// let family = |d| Modes::new(&Spectrum::isotropic(d)?, &Start::Uniform { norm: 1.0 });
-/// let policy = OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?);
-/// let experiment =
-///     Convergence { time: 2.0, runs: 50, seed: 1, confidence: 0.95, threads: None, momentum: None };
-/// let noise = Arc::new(Gaussian::new(0.5)?);
-/// let rate = experiment.measure(&[100, 1000], &family, noise, Arc::new(policy), None)?;
+/// let family = |d| {
+///     let modes = Modes::new(&Spectrum::isotropic(d)?, &Start::Uniform { norm: 1.0 })?;
+///     Problem::new(modes, Gaussian::new(0.5)?, OpenLoop::constant(0.7, 0.9)?)
+/// };
+/// let experiment = Convergence { time: 2.0, runs: 50, seed: 1, confidence: 0.95, threads: None };
+/// let rate = experiment.measure(&[100, 1000], &family, None)?;
 /// assert!(rate.slope < -0.3 && rate.slope > -0.7);
 /// # Ok::<(), toclip::Error>(())
 /// ```
@@ -65,8 +61,6 @@ pub struct Convergence {
     pub confidence: f64,
     /// The number of threads; `None` for all cores.
     pub threads: Option<usize>,
-    /// The momentum of the steps.
-    pub momentum: Option<Momentum>,
 }
 
 /// $E\sup_t|R_{\text{SGD}} - R_{\text{ODE}}|$ in one dimension.
@@ -106,6 +100,59 @@ pub struct ConvergenceRate {
     pub chi_square: Option<f64>,
 }
 
+/// A rate that cannot be measured.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConvergenceError {
+    /// Fewer than two dimensions.
+    #[error("a slope needs at least two different dimensions")]
+    Dimensions,
+    /// A learning rate above the stability limit.
+    #[error(
+        "in dimension {dim} the ODE itself diverges at t = {t:.4}: there is no rate; use a smaller \
+         learning rate or threshold"
+    )]
+    OdeDiverges {
+        /// $d$.
+        dim: f64,
+        /// When it does.
+        t: f64,
+    },
+    /// Too few runs that end.
+    #[error(
+        "in dimension {dim} {diverged} of {runs} runs diverged and the others do not vary: no mean can \
+         be taken"
+    )]
+    NoMean {
+        /// $d$.
+        dim: f64,
+        /// The runs that diverged.
+        diverged: u64,
+        /// All runs.
+        runs: u64,
+    },
+    /// More steps than are simulated coordinate by coordinate.
+    #[error(
+        "{steps} steps in dimension {dim} are too many: momentum, privacy, models and rules that are \
+         not radial are simulated coordinate by coordinate, up to {most} steps; give smaller dimensions \
+         or a shorter time"
+    )]
+    TooManySteps {
+        /// Their number.
+        steps: u64,
+        /// $d$.
+        dim: f64,
+        /// The most that are simulated.
+        most: u64,
+    },
+    /// Gaps through which there is no line.
+    #[error("the gaps have no slope: are the dimensions equal?")]
+    NoSlope,
+    /// The measurement was stopped.
+    #[error("the measurement was stopped")]
+    Stopped,
+}
+
 /// The ODE is tabulated at so many times at most.
 const TABLE: u64 = 1 << 20;
 
@@ -115,19 +162,17 @@ impl Convergence {
     /// `progress` is called with the number of finished runs, of `dims.len()` times `runs`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] or [`Error::Invalid`] for fewer than two dimensions or runs, an
+    /// [`Error::Parameter`] or [`Error::Convergence`] for fewer than two dimensions or runs, an
     /// impossible time or confidence, a problem that cannot be built, and one whose ODE diverges.
     pub fn measure(
         &self,
         dims: &[u64],
-        family: &dyn Fn(u64) -> Result<Modes>,
-        step: impl Into<Step<'static>>,
-        policy: Arc<dyn Policy>,
+        family: &dyn Fn(u64) -> Result<Problem>,
         progress: Option<Progress<'_>>,
     ) -> Result<ConvergenceRate> {
         let never = AtomicBool::new(false);
-        let rate = self.measure_until(dims, family, step, policy, progress, &never)?;
-        rate.ok_or_else(|| Error::Invalid("the measurement was stopped".into()))
+        let rate = self.measure_until(dims, family, progress, &never)?;
+        rate.ok_or_else(|| Error::Convergence(ConvergenceError::Stopped))
     }
 
     /// [`measure`](Self::measure) that may be stopped: `None` once `cancel` is set. Runs under way
@@ -138,14 +183,11 @@ impl Convergence {
     pub fn measure_until(
         &self,
         dims: &[u64],
-        family: &dyn Fn(u64) -> Result<Modes>,
-        step: impl Into<Step<'static>>,
-        policy: Arc<dyn Policy>,
+        family: &dyn Fn(u64) -> Result<Problem>,
         progress: Option<Progress<'_>>,
         cancel: &AtomicBool,
     ) -> Result<Option<ConvergenceRate>> {
         self.check(dims)?;
-        let step = step.into();
         let done = AtomicU64::new(0);
         let tick = || {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -159,7 +201,7 @@ impl Convergence {
                 tick();
                 !cancel.load(Ordering::Relaxed)
             };
-            match self.gap(&family(d)?, &step, &policy, first, &go_on)? {
+            match self.gap(&family(d)?, first, &go_on)? {
                 Some(gap) => gaps.push(gap),
                 None => return Ok(None),
             }
@@ -171,28 +213,19 @@ impl Convergence {
     /// called after each run, returns false.
     fn gap(
         &self,
-        modes: &Modes,
-        step: &Step<'static>,
-        policy: &Arc<dyn Policy>,
+        problem: &Problem,
         first: u64,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<DimensionGap>> {
-        let steps = (self.time * modes.dim()).floor().max(1.0) as u64;
-        let runs = Runs::new(self, modes, step, policy, steps)?;
+        let dim = problem.dim();
+        let steps = (self.time * dim).floor().max(1.0) as u64;
+        let runs = Runs::new(problem, steps)?;
         let cells = steps.min(TABLE);
-        let end = steps as f64 / modes.dim();
+        let end = steps as f64 / dim;
         let times = linear_times(end, cells as usize + 1)?;
-        let mut ode = Ode::new(modes, step, &**policy);
-        if let Some(momentum) = self.momentum {
-            ode = ode.with_momentum(momentum);
-        }
-        let theory = ode.solve(&times)?;
+        let theory = Ode::new(problem)?.solve(&times)?;
         if let Some(t) = theory.stop.diverged_at() {
-            return Err(Error::Invalid(format!(
-                "in dimension {} the ODE itself diverges at t = {t:.4}: there is no rate; \
-                 use a smaller learning rate or threshold",
-                modes.dim()
-            )));
+            return Err(Error::Convergence(ConvergenceError::OdeDiverges { dim, t }));
         }
         let sup = |&index: &u64| {
             let sup = runs.largest_gap(self.seed, index, steps, &theory);
@@ -208,25 +241,22 @@ impl Convergence {
         let squares = compensated(finished.iter().map(|s| (s - mean).powi(2)));
         let runs = finished.len() as u64;
         let gap = DimensionGap {
-            dim: modes.dim(),
+            dim,
             mean,
             standard_error: (squares / (n - 1.0) / n).sqrt(),
             runs,
             diverged: self.runs - runs,
         };
         if runs < 2 || gap.standard_error == 0.0 {
-            return Err(Error::Invalid(format!(
-                "in dimension {} {} of {} runs diverged and the others do not vary: no mean can \
-                 be taken",
-                gap.dim, gap.diverged, self.runs
-            )));
+            let (diverged, runs) = (gap.diverged, self.runs);
+            return Err(Error::Convergence(ConvergenceError::NoMean { dim, diverged, runs }));
         }
         Ok(Some(gap))
     }
 
     fn check(&self, dims: &[u64]) -> Result<()> {
         if dims.len() < 2 || dims.iter().all(|d| *d == dims[0]) {
-            return Err(Error::Invalid("a slope needs at least two different dimensions".into()));
+            return Err(Error::Convergence(ConvergenceError::Dimensions));
         }
         if self.runs > 1_000_000_000 {
             let expected = "give at most 1e9 runs";
@@ -254,32 +284,20 @@ enum Runs {
 }
 
 impl Runs {
-    fn new(
-        experiment: &Convergence,
-        modes: &Modes,
-        step: &Step<'static>,
-        policy: &Arc<dyn Policy>,
-        steps: u64,
-    ) -> Result<Self> {
-        let (step, policy) = (step.clone(), Arc::clone(policy));
-        let collapses =
-            experiment.momentum.is_none() && step.privacy().is_none() && step.rule().is_radial();
+    fn new(problem: &Problem, steps: u64) -> Result<Self> {
+        let step = problem.step();
+        let collapses = *problem.optimizer() == Optimizer::Sgd
+            && problem.model().is_none()
+            && step.privacy().is_none()
+            && step.rule().is_radial();
         if collapses {
-            return Collapsed::new(modes, step, policy).map(Runs::Collapsed);
+            return Collapsed::new(problem).map(Runs::Collapsed);
         }
         if steps > TABLE {
-            return Err(Error::Invalid(format!(
-                "{steps} steps in dimension {} are too many: momentum, privacy and rules that are \
-                 not radial are simulated coordinate by coordinate, up to {TABLE} steps; give \
-                 smaller dimensions or a shorter time",
-                modes.dim()
-            )));
+            let (dim, most) = (problem.dim(), TABLE);
+            return Err(Error::Convergence(ConvergenceError::TooManySteps { steps, dim, most }));
         }
-        let sgd = Sgd::new(modes, step, policy)?;
-        Ok(Runs::Full(match experiment.momentum {
-            Some(momentum) => sgd.with_momentum(momentum)?,
-            None => sgd,
-        }))
+        Sgd::new(problem).map(Runs::Full)
     }
 
     /// $\sup_k |R_k - R(k/d)|$ of a run; `None` if it diverges.
@@ -322,7 +340,7 @@ impl ConvergenceRate {
         let spread = total * mean(&|g| (g.dim.ln() - x0).powi(2));
         let slope = total * mean(&|g| (g.dim.ln() - x0) * (g.mean.ln() - y0)) / spread;
         if !slope.is_finite() {
-            return Err(Error::Invalid("the gaps have no slope: are the dimensions equal?".into()));
+            return Err(Error::Convergence(ConvergenceError::NoSlope));
         }
         let off = |g: &DimensionGap| g.mean.ln() - y0 - slope * (g.dim.ln() - x0);
         let chi_square =
@@ -390,44 +408,28 @@ mod tests {
 
     #[test]
     fn a_measurement_stops_when_told() {
-        use crate::policy::{OpenLoop, Schedule};
-        let experiment = Convergence {
-            time: 1.0,
-            runs: 50,
-            seed: 1,
-            confidence: 0.9,
-            threads: Some(1),
-            momentum: None,
-        };
+        use crate::noise::Gaussian;
+        use crate::policy::OpenLoop;
+        use crate::spectrum::{Modes, Spectrum, Start};
+        let experiment =
+            Convergence { time: 1.0, runs: 50, seed: 1, confidence: 0.9, threads: Some(1) };
         let family = |d| {
-            let spectrum = crate::spectrum::Spectrum::isotropic(d)?;
-            Modes::new(&spectrum, &crate::spectrum::Start::Uniform { norm: 1.0 })
+            let modes = Modes::new(&Spectrum::isotropic(d)?, &Start::Uniform { norm: 1.0 })?;
+            Problem::new(modes, Gaussian::new(0.5)?, OpenLoop::constant(0.5, f64::INFINITY)?)
         };
-        let noise = Arc::new(crate::noise::Gaussian::new(0.5).unwrap());
-        let policy: Arc<dyn Policy> =
-            Arc::new(OpenLoop::unclipped(Schedule::constant(0.5).unwrap()));
         let (cancel, done) = (AtomicBool::new(false), AtomicU64::new(0));
         let tell = |now| {
             done.store(now, Ordering::Relaxed);
             cancel.store(now >= 3, Ordering::Relaxed);
         };
-        let stopped = experiment
-            .measure_until(&[10, 100], &family, noise, policy, Some(&tell), &cancel)
-            .unwrap();
+        let stopped = experiment.measure_until(&[10, 100], &family, Some(&tell), &cancel).unwrap();
         // One run of each piece of work that was already handed out may follow.
         assert!(stopped.is_none() && done.into_inner() < 50);
     }
 
     #[test]
     fn impossible_experiments_are_refused_with_a_message() {
-        let good = Convergence {
-            time: 1.0,
-            runs: 2,
-            seed: 1,
-            confidence: 0.9,
-            threads: None,
-            momentum: None,
-        };
+        let good = Convergence { time: 1.0, runs: 2, seed: 1, confidence: 0.9, threads: None };
         let message = |c: Convergence, dims: &[u64]| c.check(dims).unwrap_err().to_string();
         assert!(good.check(&[1, 2]).is_ok());
         assert!(message(good.clone(), &[5, 5]).contains("two different"));

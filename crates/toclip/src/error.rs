@@ -23,6 +23,26 @@ pub enum Error {
     /// Parts of a problem that do not go together.
     #[error(transparent)]
     Combination(crate::problem::Combination),
+    /// Data that C-SGD cannot run on.
+    #[error(transparent)]
+    Data(crate::dynamics::DataError),
+    /// Times that no path can be saved at.
+    #[error(transparent)]
+    Times(crate::dynamics::TimesError),
+    /// Runs without statistics, and threads that do not start.
+    #[error(transparent)]
+    Ensemble(crate::ensemble::EnsembleError),
+    /// A rate of convergence that cannot be measured.
+    #[error(transparent)]
+    Convergence(crate::convergence::ConvergenceError),
+    /// An instruction set that this machine does not have.
+    #[error("this machine does not have {set:?}; it has {available:?}")]
+    MissingInstructions {
+        /// The one that was asked for.
+        set: crate::dynamics::InstructionSet,
+        /// Those that it has.
+        available: Vec<crate::dynamics::InstructionSet>,
+    },
     /// $\nu$, CSC or CCC of noise of infinite variance.
     #[error(
         "nu, CSC and CCC divide by E[X^2] = 2R + E[noise^2], which is infinite for this noise; \

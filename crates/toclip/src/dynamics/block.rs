@@ -33,16 +33,8 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Refuses modes with multiplicities that are not integers; `method` is named in the error.
-    pub fn new(modes: &Modes, method: &str) -> Result<Self> {
-        let fractional = |m: &&Mode| m.count.fract() != 0.0 || m.count < 1.0;
-        if let Some(mode) = modes.modes().iter().find(fractional) {
-            return Err(Error::Invalid(format!(
-                "{method} needs integer multiplicities, and eigenvalue {} has {}: \
-                 use the modes as they were before compression",
-                mode.lambda, mode.count
-            )));
-        }
+    /// Those of modes that were not compressed.
+    pub fn new(modes: &Modes) -> Result<Self> {
         let numbered = modes.modes().iter().copied().enumerate();
         let (moving, still): (Vec<_>, Vec<_>) = numbered.partition(|(_, m)| m.lambda > 0.0);
         let (mut moving, single): (Vec<(usize, Mode)>, Vec<_>) =
@@ -122,8 +114,8 @@ impl ChiSquare {
         if m == 2.0 {
             return Ok(Self::Exponential);
         }
-        let gamma = Gamma::new(0.5 * m, 2.0);
-        gamma.map(Self::Gamma).map_err(|e| Error::Invalid(format!("{m} degrees of freedom: {e}")))
+        let refused = |_| Error::parameter("degrees of freedom", m, "must be positive");
+        Gamma::new(0.5 * m, 2.0).map(Self::Gamma).map_err(refused)
     }
 
     pub fn sample(&self, rng: &mut impl Rng) -> f64 {

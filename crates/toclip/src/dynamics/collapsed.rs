@@ -3,15 +3,14 @@
 
 use super::block::Blocks;
 use super::flat::Flat;
-use super::simulator::{Simulator, check_radial, check_simulated, divergence_limit};
+use super::simulated_path::steps_until;
+use super::simulator::Simulator;
 use super::{Counts, Stop, Trajectory};
 use crate::error::Result;
-use crate::factors::step::Step;
-use crate::policy::{Controller, Policy};
+use crate::policy::Controller;
+use crate::problem::{Method, Problem};
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
-use crate::spectrum::Modes;
-use std::sync::Arc;
 
 /// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\operatorname{clip}_{c\sqrt d}(\nabla_k)$: clipped SGD,
 /// with equal eigenvalues collapsed into one.
@@ -31,19 +30,17 @@ use std::sync::Arc;
 /// clipping, $c = \infty$, it is the same code.
 ///
 /// ```
-/// use std::sync::Arc;
+/// use toclip::Problem;
 /// use toclip::dynamics::{Collapsed, Ode, Simulator, Stop};
 /// use toclip::noise::Gaussian;
-/// use toclip::policy::{OpenLoop, Schedule};
+/// use toclip::policy::OpenLoop;
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// // A hundred thousand steps in a million dimensions.
 /// let modes = Modes::new(&Spectrum::isotropic(1_000_000)?, &Start::Uniform { norm: 1.0 })?;
-/// let policy = OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?);
-/// let noise = Gaussian::new(0.5)?;
-/// let theory = Ode::new(&modes, &noise, &policy).solve(&[0.1])?;
-/// let sgd = Collapsed::new(&modes, Arc::new(noise), Arc::new(policy))?;
-/// let run = sgd.run(1, 0, &[0.0, 0.1]);
+/// let problem = Problem::new(modes, Gaussian::new(0.5)?, OpenLoop::constant(0.7, 0.9)?)?;
+/// let theory = Ode::new(&problem)?.solve(&[0.1])?;
+/// let run = Collapsed::new(&problem)?.run(1, 0, &[0.0, 0.1]);
 /// assert_eq!((run.risk[0], run.stop, run.counts.steps), (0.5, Stop::Finished, 100_000));
 /// // Fluctuations are of order d^(-1/2): every run is near the solution of the ODE.
 /// assert!((run.risk[1] - theory.risk[0]).abs() < 0.002);
@@ -51,33 +48,30 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Collapsed {
+    pub(super) problem: Problem,
     pub(super) blocks: Blocks,
     pub(super) flat: Flat,
-    pub(super) step: Step<'static>,
-    pub(super) policy: Arc<dyn Policy>,
     /// $R$ and $D$ at the start.
     pub(super) start: (f64, f64),
     pub(super) limit: f64,
 }
 
 impl Collapsed {
-    /// C-SGD from the spectrum and start of `modes`.
+    /// C-SGD on a problem.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if the modes were compressed, because their
-    /// multiplicities are then not integers.
-    pub fn new(
-        modes: &Modes,
-        step: impl Into<Step<'static>>,
-        policy: Arc<dyn Policy>,
-    ) -> Result<Self> {
-        let step = step.into();
-        check_radial(&step, "collapsed C-SGD")?;
-        check_simulated(&step, policy.as_ref(), modes.risk())?;
-        let (blocks, flat) = (Blocks::new(modes, "collapsed C-SGD")?, Flat::new(modes)?);
-        let limit = divergence_limit(modes.risk(), &step, &*policy);
-        let start = (modes.risk(), modes.distance());
-        Ok(Self { blocks, flat, step, policy, start, limit })
+    /// [`Error::Combination`](crate::Error::Combination) for a problem that has no collapsed form, among
+    /// them compressed modes, whose multiplicities are not integers.
+    pub fn new(problem: &Problem) -> Result<Self> {
+        problem.check_method(Method::Collapsed)?;
+        let modes = problem.modes();
+        Ok(Self {
+            problem: problem.clone(),
+            blocks: Blocks::new(modes)?,
+            flat: Flat::new(modes)?,
+            start: (modes.risk(), modes.distance()),
+            limit: problem.divergence_limit(),
+        })
     }
 
     /// $d$, the number of steps in a unit of time.
@@ -96,7 +90,8 @@ impl Collapsed {
         last: u64,
         mut observe: impl FnMut(u64, f64, f64),
     ) -> (Stop, Counts) {
-        if self.step.batch().size() > 1 || self.step.privacy().is_some() {
+        let problem = &self.problem;
+        if problem.step().batch().size() > 1 || problem.step().privacy().is_some() {
             return self.observe_batches(seed, index, last, &mut observe);
         }
         let Blocks { dim, lambda, root, lengths, rest, .. } = &self.blocks;
@@ -108,7 +103,7 @@ impl Collapsed {
         let mut h = vec![0.0; rest.len()];
         let root_dim = dim.sqrt();
         let mut risk = self.start.0;
-        let mut controller = Controller::new(&*self.policy);
+        let mut controller = Controller::new(problem.policy());
         observe(0, self.start.0, self.start.1);
         for k in 0..last {
             normals.fill(&mut z);
@@ -122,9 +117,10 @@ impl Collapsed {
                 *h = lambda * rest.sample(&mut across);
                 square += *h;
             }
-            let residual = product - self.step.noise().sample(&mut noise);
+            let residual = product - problem.step().noise().sample(&mut noise);
             let control = controller.step(k as f64 / dim, risk, residual);
-            let weight = self.step.reshape(residual, square.sqrt(), control.c, root_dim, risk);
+            let norm = square.sqrt();
+            let weight = problem.step().reshape(residual, norm, control.c, root_dim, risk);
             let step = control.eta / dim * weight;
             let distance;
             (risk, distance) = self.blocks.advance(&mut u, step, &z, &h, |h, _| step * step * h);
@@ -146,27 +142,16 @@ impl Collapsed {
 
 impl Simulator for Collapsed {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
-        let due: Vec<u64> = times.iter().map(|t| (t * self.dim()).round() as u64).collect();
-        let (mut risk, mut distance) = (Vec::new(), Vec::new());
+        let due: Vec<u64> = times.iter().map(|t| steps_until(*t, self.dim())).collect();
+        let mut path = Trajectory::with_capacity(times.len());
         let last = due.last().copied().unwrap_or(0);
-        let (stop, counts) = self.observe(seed, index, last, |k, r, d| {
+        let end = self.observe(seed, index, last, |k, r, d| {
             // Several times may fall on one step.
-            while due.get(risk.len()).is_some_and(|&due| due <= k) {
-                risk.push(r);
-                distance.push(d);
+            while due.get(path.risk.len()).is_some_and(|&due| due <= k) {
+                path.save(times[path.risk.len()], r, d);
             }
         });
-        let times = times[..risk.len()].to_vec();
-        Trajectory {
-            times,
-            risk,
-            distance,
-            path: None,
-            overlaps: None,
-            measures: None,
-            stop,
-            counts,
-        }
+        path.ended(end)
     }
 }
 
@@ -174,12 +159,12 @@ impl Simulator for Collapsed {
 mod tests {
     use super::*;
     use crate::noise::{Gaussian, NoNoise, Noise, StudentT};
-    use crate::policy::{OpenLoop, Schedule};
-    use crate::spectrum::{Block, Spectrum, Start};
+    use crate::policy::OpenLoop;
+    use crate::spectrum::{Block, Modes, Spectrum, Start};
 
-    fn constant(eta: f64, c: f64) -> Arc<dyn Policy> {
-        let c = if c.is_finite() { Schedule::constant(c).unwrap() } else { Schedule::never() };
-        Arc::new(OpenLoop::new(Schedule::constant(eta).unwrap(), c))
+    fn collapsed(modes: &Modes, noise: impl Noise + 'static, eta: f64, c: f64) -> Collapsed {
+        let policy = OpenLoop::constant(eta, c).unwrap();
+        Collapsed::new(&Problem::new(modes.clone(), noise, policy).unwrap()).unwrap()
     }
 
     fn blocks(blocks: &[(f64, u64)], norm: f64) -> Modes {
@@ -194,8 +179,7 @@ mod tests {
         // s = η/d. 200 000 draws of D after one step, 5 standard errors: false alarm 6e-7.
         let modes = blocks(&[(1.0, 4), (0.5, 3), (0.25, 2), (0.125, 1), (0.0, 2)], 1.5);
         let (eta, sigma) = (0.8, 0.4);
-        let noise = Arc::new(Gaussian::new(sigma).unwrap());
-        let sgd = Collapsed::new(&modes, noise, constant(eta, f64::INFINITY)).unwrap();
+        let sgd = collapsed(&modes, Gaussian::new(sigma).unwrap(), eta, f64::INFINITY);
         let (s, second) = (eta / modes.dim(), 2.0 * modes.risk() + sigma * sigma);
         let (mut exact, mut exact_distance) = (0.0, 0.0);
         for mode in modes.modes() {
@@ -220,8 +204,7 @@ mod tests {
     fn a_clipped_step_is_never_longer_than_the_threshold() {
         // ‖θ' − θ‖ ≤ (η/d)·c√d, whatever the noise.
         let modes = blocks(&[(1.0, 3), (0.3, 1)], 1.0);
-        let noise = Arc::new(StudentT::new(0.05, 1e10).unwrap());
-        let sgd = Collapsed::new(&modes, noise, constant(0.5, 0.2)).unwrap();
+        let sgd = collapsed(&modes, StudentT::new(0.05, 1e10).unwrap(), 0.5, 0.2);
         let longest = 0.5 * 0.2 / modes.dim().sqrt();
         let mut before = 1.0_f64;
         let mut reached = false;
@@ -237,8 +220,7 @@ mod tests {
     #[test]
     fn runs_are_replayed_and_saved_at_the_step_of_their_time() {
         let modes = blocks(&[(1.0, 7), (0.5, 2)], 1.0);
-        let noise: Arc<dyn Noise> = Arc::new(Gaussian::new(0.5).unwrap());
-        let sgd = Collapsed::new(&modes, noise, constant(0.7, 0.9)).unwrap();
+        let sgd = collapsed(&modes, Gaussian::new(0.5).unwrap(), 0.7, 0.9);
         let mut all = Vec::new();
         sgd.observe(9, 4, 80, |_, r, d| all.push((r, d)));
         let times = [0.0, 0.4, 0.44, 3.0, 3.01, 10.0];
@@ -256,7 +238,7 @@ mod tests {
     #[test]
     fn divergence_is_reported_and_leaves_no_nan() {
         let modes = blocks(&[(1.0, 50)], 1.0);
-        let sgd = Collapsed::new(&modes, Arc::new(NoNoise), constant(4.0, f64::INFINITY)).unwrap();
+        let sgd = collapsed(&modes, NoNoise, 4.0, f64::INFINITY);
         let times: Vec<f64> = (0..1000).map(f64::from).collect();
         let run = sgd.run(1, 0, &times);
         let Stop::Diverged { t } = run.stop else { panic!("{}", run.stop) };
@@ -264,15 +246,14 @@ mod tests {
         assert_eq!(run.times.len(), t.ceil() as usize);
         assert!(run.risk.len() == run.times.len() && run.risk.iter().all(|r| r.is_finite()));
         // One draw of such noise is near the largest number.
-        let wild = Arc::new(StudentT::new(0.001, 1.0).unwrap());
-        let run = Collapsed::new(&modes, wild, constant(0.1, f64::INFINITY)).unwrap();
+        let run = collapsed(&modes, StudentT::new(0.001, 1.0).unwrap(), 0.1, f64::INFINITY);
         assert!(matches!(run.run(1, 0, &times).stop, Stop::Diverged { .. }));
     }
 
     #[test]
     fn without_error_or_noise_nothing_moves() {
         let modes = blocks(&[(1.0, 3), (0.5, 1)], 0.0);
-        let sgd = Collapsed::new(&modes, Arc::new(NoNoise), constant(1.0, 0.1)).unwrap();
+        let sgd = collapsed(&modes, NoNoise, 1.0, 0.1);
         let run = sgd.run(1, 0, &[0.0, 5.0]);
         assert_eq!((run.risk, run.distance), (vec![0.0; 2], vec![0.0; 2]));
     }
@@ -282,7 +263,8 @@ mod tests {
         let spectrum = Spectrum::power_law(5000, 0.5).unwrap();
         let modes = Modes::new(&spectrum, &Start::Uniform { norm: 1.0 }).unwrap();
         let modes = modes.compress(1e-9).unwrap();
-        let error = Collapsed::new(&modes, Arc::new(NoNoise), constant(1.0, 1.0)).unwrap_err();
-        assert!(error.to_string().contains("before compression"), "{error}");
+        let problem = Problem::new(modes, NoNoise, OpenLoop::constant(1.0, 1.0).unwrap()).unwrap();
+        let error = Collapsed::new(&problem).unwrap_err();
+        assert!(error.to_string().contains("modes are compressed"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! Collapsed C-SGD whose steps average several samples.
 
 use super::block::Blocks;
-use super::sgd_batch::bounded;
+use super::sgd::coordinates::bounded;
 use super::{Collapsed, Counts, Stop};
 use crate::policy::Control;
 use crate::sim::normal::Normals;
@@ -33,7 +33,7 @@ impl Collapsed {
         observe: &mut impl FnMut(u64, f64, f64),
     ) -> (Stop, Counts) {
         let Blocks { dim, root, lengths, rest, .. } = &self.blocks;
-        let batch = self.step.batch();
+        let batch = self.problem.step().batch();
         let size = batch.size() as f64;
         let mut normals = Normals::new(seed, index, Purpose::Covariates);
         let mut across = scalar_rng(seed, index, Purpose::Lengths);
@@ -47,7 +47,7 @@ impl Collapsed {
         let one_by_one = batch.is_per_sample() || batch.size() == 1;
         observe(0, self.start.0, self.start.1);
         for k in 0..last {
-            let Control { eta, c } = self.policy.at(k as f64 / dim, risk);
+            let Control { eta, c } = self.problem.policy().at(k as f64 / dim, risk);
             sum.along.fill(0.0);
             sum.across.fill(0.0);
             let mut squares = 0.0;
@@ -55,7 +55,7 @@ impl Collapsed {
                 normals.fill(&mut z);
                 let parts = z.iter().zip(&u).zip(root);
                 let product: f64 = parts.map(|((z, u), root)| root * z * u).sum();
-                let residual = bounded(product - self.step.noise().sample(&mut noise));
+                let residual = bounded(product - self.problem.step().noise().sample(&mut noise));
                 if one_by_one {
                     self.add_reshaped(&mut sum, &z, residual, c, risk, &mut across);
                 } else {
@@ -71,7 +71,7 @@ impl Collapsed {
                 }
                 // The gradient of the batch is this sum over B: clipped at c√(d/B), the sum is
                 // clipped at c√(dB).
-                self.step.reshape(1.0, self.norm(&sum), c, (dim * size).sqrt(), risk)
+                self.problem.step().reshape(1.0, self.norm(&sum), c, (dim * size).sqrt(), risk)
             };
             let step = eta / dim / size * share;
             let std = self.private_std(c);
@@ -93,11 +93,11 @@ impl Collapsed {
 
     /// $\sigma c\sqrt d$ of private SGD; zero without it.
     fn private_std(&self, c: f64) -> f64 {
-        let variance = self.step.private_variance(c);
+        let variance = self.problem.step().private_variance(c);
         if variance == 0.0 {
             0.0
         } else {
-            (variance * self.blocks.dim).sqrt() * self.step.batch().size() as f64
+            (variance * self.blocks.dim).sqrt() * self.problem.step().batch().size() as f64
         }
     }
 
@@ -147,7 +147,7 @@ impl Collapsed {
             })
             .collect();
         let unit = self.blocks.dim.sqrt();
-        let weight = self.step.reshape(residual, square.sqrt(), c, unit, risk);
+        let weight = self.problem.step().reshape(residual, square.sqrt(), c, unit, risk);
         sum.along.iter_mut().zip(z).for_each(|(sum, z)| *sum += weight * z);
         for (length, (towards, left)) in sum.across.iter_mut().zip(rests) {
             *length = ((*length + weight * towards).powi(2) + weight * weight * left).sqrt();

@@ -1,9 +1,9 @@
-//! The steps of C-HSGD through time, with and without momentum.
+//! The steps of C-HSGD through time, under any optimizer.
 
 use super::{Counts, Hsgd, Scheme, Stop, Trajectory};
 
 /// A path of a stochastic differential equation whose coefficients depend on $t$ and $R$ alone.
-pub(super) trait Diffusion {
+pub(crate) trait Diffusion {
     /// The coefficients, which a step holds fixed.
     type Rates;
 
@@ -30,14 +30,14 @@ impl Hsgd {
     /// Follows a path and saves it at the given times.
     ///
     /// Steps end on these times and on the breakpoints of the policy.
-    pub(super) fn follow<D: Diffusion>(&self, mut path: D, times: &[f64]) -> Trajectory {
+    pub(crate) fn follow<D: Diffusion>(&self, mut path: D, times: &[f64]) -> Trajectory {
         let last = times.last().copied().unwrap_or(0.0);
-        let mut breaks = self.policy.breakpoints();
+        let mut breaks = self.problem.policy().breakpoints();
         breaks.retain(|b| *b > 0.0 && *b < last);
         breaks.sort_by(f64::total_cmp);
         let mut breaks = breaks.into_iter().peekable();
 
-        let (mut risk, mut distance) = (Vec::new(), Vec::new());
+        let mut saved = Trajectory::with_capacity(times.len());
         let mut counts = Counts::default();
         let mut t = 0.0;
         let mut stop = Stop::Finished;
@@ -80,19 +80,8 @@ impl Hsgd {
                     break 'path;
                 }
             }
-            risk.push(path.risk());
-            distance.push(path.distance());
+            saved.save(time, path.risk(), path.distance());
         }
-        let times = times[..risk.len()].to_vec();
-        Trajectory {
-            times,
-            risk,
-            distance,
-            path: None,
-            overlaps: None,
-            measures: None,
-            stop,
-            counts,
-        }
+        saved.ended((stop, counts))
     }
 }

@@ -5,22 +5,17 @@ use super::block::Blocks;
 use super::diffusion::Diffusion;
 use super::flat::Flat;
 use super::mode_factors::ModeFactors;
-use super::simulator::{Simulator, check_private, divergence_limit};
+use super::simulator::Simulator;
 use crate::error::{Error, Result};
 use crate::factors::kernel::Moments;
-use crate::factors::step::Step;
 use crate::factors::table::FactorTable;
 use crate::numerics::sum::dot;
-use crate::optimizer::momentum::Momentum;
-use crate::policy::{Control, Policy};
+use crate::policy::Control;
+use crate::problem::{Method, Problem};
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
-use crate::spectrum::Modes;
 use rand::rngs::Xoshiro256PlusPlus;
 use std::sync::Arc;
-
-/// The most directions that are simulated one by one.
-const LARGEST: f64 = 1e8;
 
 /// $d\Theta = -\eta\mu\nabla P\thinspace dt + \eta\sqrt{\tfrac{m^{(2)}}{d} K}\thinspace dB$:
 /// clipped homogenised SGD.
@@ -36,7 +31,7 @@ const LARGEST: f64 = 1e8;
 /// \sim \chi^2(n_b - 1)$, exactly in distribution.
 ///
 /// [By value](crate::Rule::ByValue) and [per group](crate::Rule::PerGroup), $\mu$ and $m^{(2)}$ are
-/// those of the coordinate. [Private SGD](Step::with_privacy) adds $\eta^2\sigma^2c^2/B^2$ to the
+/// those of the coordinate. [Private SGD](crate::Step::with_privacy) adds $\eta^2\sigma^2c^2/B^2$ to the
 /// variance of every coordinate in a unit of time.
 ///
 /// Steps end on the times to be saved and on the breakpoints of the policy. Between them $\Delta =
@@ -45,37 +40,45 @@ const LARGEST: f64 = 1e8;
 /// the step $\Delta = 1/d$ of SGD, which would be needlessly short in large dimensions and too long
 /// in small ones.
 ///
+/// With [momentum](crate::Momentum) there is a pair for every direction,
+/// $$ d\theta = -\eta p\thinspace M\thinspace dt, \qquad dM = \delta(\mu\lambda\thinspace\theta - p\thinspace M)\thinspace dt +
+/// \delta\sqrt{\tfrac1d\lambda\thinspace m^{(2)}}\thinspace dB, $$
+/// with $p$ and $\eta$ as in the [ODE](super::Ode). Over a step with $\eta, p, \mu, m^{(2)}$ held fixed
+/// it is an Ornstein–Uhlenbeck process in two dimensions, from whose distribution the exponential scheme
+/// draws, so that large $\delta$ needs no small steps. Every direction is simulated, also where
+/// eigenvalues repeat.
+///
 /// ```
-/// use std::sync::Arc;
 /// use toclip::dynamics::{Hsgd, Simulator};
 /// use toclip::noise::StudentT;
-/// use toclip::policy::{OpenLoop, Schedule};
+/// use toclip::policy::OpenLoop;
 /// use toclip::spectrum::{Modes, Spectrum, Start};
+/// use toclip::{Memory, Momentum, Problem};
 ///
 /// // Figure 1b of the paper: Cauchy noise.
 /// let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
-/// let policy = OpenLoop::new(Schedule::constant(0.6)?, Schedule::constant(0.4)?);
-/// let hsgd = Hsgd::new(&modes, Arc::new(StudentT::new(1.0, 0.5)?), Arc::new(policy))?;
-/// let run = hsgd.run(1, 0, &[0.0, 15.0]);
+/// let problem = Problem::new(modes, StudentT::new(1.0, 0.5)?, OpenLoop::constant(0.6, 0.4)?)?;
+/// let run = Hsgd::new(&problem)?.run(1, 0, &[0.0, 15.0]);
 /// assert!((run.risk[1] - 0.07).abs() < 0.03);
+/// let average = problem.with_optimizer(Momentum::average(Memory::Delta(2.0))?)?;
+/// let run = Hsgd::new(&average)?.run(1, 0, &[15.0]);
+/// assert!((run.risk[0] - 0.07).abs() < 0.03);
 /// # Ok::<(), toclip::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Hsgd {
-    pub(super) blocks: Blocks,
+    pub(crate) problem: Problem,
+    pub(crate) blocks: Blocks,
     flat: Flat,
     /// Where coordinates have factors of their own.
     factors: Option<Arc<ModeFactors>>,
-    pub(super) step: Step<'static>,
-    pub(super) policy: Arc<dyn Policy>,
     /// Where those of all coordinates take long to compute.
     table: Option<FactorTable>,
-    momentum: Option<Momentum>,
-    pub(super) scheme: Scheme,
+    pub(crate) scheme: Scheme,
     /// $h$.
     pub(super) fraction: f64,
     /// $\operatorname{Tr} K^2$.
-    pub(super) trace_sq: f64,
+    pub(crate) trace_sq: f64,
     pub(super) limit: f64,
 }
 
@@ -103,7 +106,7 @@ pub enum Scheme {
 
 /// Drift and diffusion of the coordinates in one step.
 #[derive(Debug, Clone)]
-struct Rates {
+pub(crate) struct Rates {
     /// $\eta\mu$; the largest of all blocks.
     drift: f64,
     /// $\eta^2 m^{(2)}/d$.
@@ -131,35 +134,24 @@ impl Hsgd {
     /// = 1$, the weak error is $0.2\thinspace h^2\eta t$ of $R$: here $10^{-4}$ in a unit of time.
     pub const TIME_STEP: f64 = 0.02;
 
-    /// C-HSGD from the spectrum and start of `modes`.
+    /// C-HSGD of a problem.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the modes were compressed, because their multiplicities are then not
-    /// integers, and if they do not fit the rule.
-    pub fn new(
-        modes: &Modes,
-        step: impl Into<Step<'static>>,
-        policy: Arc<dyn Policy>,
-    ) -> Result<Self> {
-        let step = step.into();
-        let (blocks, flat) = (Blocks::new(modes, "C-HSGD")?, Flat::new(modes)?);
-        let factors = ModeFactors::new(modes, &step)?.map(Arc::new);
-        check_private(&step, &*policy, modes.risk())?;
-        let limit = divergence_limit(modes.risk(), &step, &*policy);
-        let table = FactorTable::new(&step);
-        let (scheme, fraction, trace_sq) = (Scheme::default(), Self::TIME_STEP, modes.trace_sq());
+    /// [`Error::Combination`] for a problem that C-HSGD does not simulate, among them compressed modes,
+    /// whose multiplicities are not integers, and momentum in more than $10^8$ directions.
+    pub fn new(problem: &Problem) -> Result<Self> {
+        problem.check_method(Method::Hsgd)?;
+        let (modes, step) = (problem.modes(), problem.step());
         Ok(Self {
-            blocks,
-            flat,
-            factors,
-            step,
-            policy,
-            table,
-            momentum: None,
-            scheme,
-            fraction,
-            trace_sq,
-            limit,
+            problem: problem.clone(),
+            blocks: Blocks::new(modes)?,
+            flat: Flat::new(modes)?,
+            factors: ModeFactors::new(modes, step)?.map(Arc::new),
+            table: FactorTable::new(step),
+            scheme: Scheme::default(),
+            fraction: Self::TIME_STEP,
+            trace_sq: modes.trace_sq(),
+            limit: problem.divergence_limit(),
         })
     }
 
@@ -167,47 +159,6 @@ impl Hsgd {
     pub fn with_scheme(mut self, scheme: Scheme) -> Self {
         self.scheme = scheme;
         self
-    }
-
-    /// The same with momentum: a pair for every direction,
-    /// $$ d\theta = -\eta p\thinspace M\thinspace dt, \qquad dM = \delta(\mu\lambda\thinspace\theta - p\thinspace M)\thinspace dt +
-    /// \delta\sqrt{\tfrac1d\lambda\thinspace m^{(2)}}\thinspace dB, $$
-    /// with $p$ and $\eta$ as in [`Ode::with_momentum`](super::Ode::with_momentum). Over a step with
-    /// $\eta, p, \mu, m^{(2)}$ held fixed it is an Ornstein–Uhlenbeck process in two dimensions, from
-    /// whose distribution the exponential scheme draws, so that large $\delta$ needs no small steps.
-    ///
-    /// Every direction is simulated, also where eigenvalues repeat.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use toclip::dynamics::{Hsgd, Simulator};
-    /// use toclip::noise::StudentT;
-    /// use toclip::policy::{OpenLoop, Schedule};
-    /// use toclip::spectrum::{Modes, Spectrum, Start};
-    /// use toclip::{Memory, Momentum};
-    ///
-    /// let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
-    /// let policy = OpenLoop::new(Schedule::constant(0.6)?, Schedule::constant(0.4)?);
-    /// let hsgd = Hsgd::new(&modes, Arc::new(StudentT::new(1.0, 0.5)?), Arc::new(policy))?;
-    /// let momentum = Momentum::average(Memory::Delta(2.0))?;
-    /// let run = hsgd.with_momentum(momentum)?.run(1, 0, &[15.0]);
-    /// assert!((run.risk[0] - 0.07).abs() < 0.03);
-    /// # Ok::<(), toclip::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for more than $10^8$ directions, and for rules or noise that momentum does
-    /// not support.
-    pub fn with_momentum(mut self, momentum: Momentum) -> Result<Self> {
-        let directions: f64 = self.blocks.counts.iter().sum();
-        if directions > LARGEST {
-            return Err(Error::Invalid(format!(
-                "C-HSGD with momentum simulates every direction, and {directions} are too many: use \
-                 at most {LARGEST}, or the ODE"
-            )));
-        }
-        self.momentum = Some(momentum);
-        Ok(self)
     }
 
     /// $h$: the same with steps of at most this fraction of the time in which $R$ changes.
@@ -230,15 +181,16 @@ impl Hsgd {
     }
 
     /// $\mu$ and $m^{(2)}$ under the policy, whose threshold is `c`.
-    pub(super) fn moments(&self, risk: f64, c: f64) -> Moments {
+    pub(crate) fn moments(&self, risk: f64, c: f64) -> Moments {
+        let (step, policy) = (self.problem.step(), self.problem.policy());
         match &self.table {
-            Some(table) => table.under_policy(&self.step, &*self.policy, risk, c),
-            None => self.step.moments(risk, c),
+            Some(table) => table.under_policy(step, policy, risk, c),
+            None => step.moments(risk, c),
         }
     }
 
     fn rates(&self, t: f64, risk: f64) -> Rates {
-        let control = self.policy.at(t, risk);
+        let control = self.problem.policy().at(t, risk);
         let of_blocks = self.factors.as_ref().map(|f| self.block_rates(f, risk, control));
         let (drift, diffusion) = match &of_blocks {
             None => {
@@ -248,7 +200,7 @@ impl Hsgd {
             }
             Some(rates) => (rates.iter().map(|r| r[0]).fold(0.0, f64::max), f64::NAN),
         };
-        let private = match self.step.private_variance(control.c) {
+        let private = match self.problem.step().private_variance(control.c) {
             0.0 => 0.0,
             variance => control.eta * control.eta * variance,
         };
@@ -267,7 +219,7 @@ impl Hsgd {
     /// $\eta\mu_b$ and $\eta^2 m^{(2)}_b/(d\lambda_b)$.
     fn block_rates(&self, factors: &ModeFactors, risk: f64, control: Control) -> Vec<[f64; 2]> {
         let (mut mu, mut m2) = (vec![0.0; factors.len()], vec![0.0; factors.len()]);
-        factors.at(&self.step, risk, control.c, &mut mu, &mut m2);
+        factors.at(self.problem.step(), risk, control.c, &mut mu, &mut m2);
         let rate = |(mode, lambda): (&usize, &f64)| {
             let diffusion = control.eta * control.eta * m2[*mode] / (self.blocks.dim * lambda);
             [control.eta * mu[*mode], diffusion]
@@ -366,11 +318,15 @@ fn decay_small(x: f64) -> f64 {
 
 impl Simulator for Hsgd {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
-        if let Some(momentum) = &self.momentum {
-            return self.follow(self.with_buffer(momentum, seed, index), times);
-        }
+        self.problem.optimizer().diffuse(self, seed, index, times)
+    }
+}
+
+impl Hsgd {
+    /// The start of a path of plain SGD.
+    pub(crate) fn path(&self, seed: u64, index: u64) -> CollapsedPath<'_> {
         let state = self.start();
-        let path = CollapsedPath {
+        CollapsedPath {
             hsgd: self,
             normals: Normals::new(seed, index, Purpose::Brownian),
             across: scalar_rng(seed, index, Purpose::Lengths),
@@ -378,13 +334,12 @@ impl Simulator for Hsgd {
             z: vec![0.0; state.u.len()],
             h: vec![0.0; self.blocks.rest.len()],
             state,
-        };
-        self.follow(path, times)
+        }
     }
 }
 
-/// A path without momentum, and its random numbers.
-struct CollapsedPath<'a> {
+/// A path of plain SGD, and its random numbers.
+pub(crate) struct CollapsedPath<'a> {
     hsgd: &'a Hsgd,
     state: State,
     normals: Normals,
@@ -444,12 +399,12 @@ mod tests {
     use crate::dynamics::Stop;
     use crate::noise::{Gaussian, Laplace, NoNoise, Noise};
     use crate::policy::{OpenLoop, Schedule, Shape};
-    use crate::spectrum::{Spectrum, Start};
+    use crate::spectrum::{Modes, Spectrum, Start};
 
     fn isotropic(n: u64, noise: impl Noise + 'static, eta: Schedule, c: Schedule) -> Hsgd {
         let modes = Modes::new(&Spectrum::isotropic(n).unwrap(), &Start::Uniform { norm: 1.0 });
-        let policy = OpenLoop::new(eta, c);
-        Hsgd::new(&modes.unwrap(), Arc::new(noise), Arc::new(policy)).unwrap()
+        let problem = Problem::new(modes.unwrap(), noise, OpenLoop::new(eta, c));
+        Hsgd::new(&problem.unwrap()).unwrap()
     }
 
     /// The slope of log error against log step, steps halved each time.

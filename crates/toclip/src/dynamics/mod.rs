@@ -1,19 +1,16 @@
 //! The dynamics of the risk $R$ and the distance $D$ during training.
 
-mod block;
+pub(crate) mod block;
 mod collapsed;
 mod collapsed_batch;
 mod covariates;
-mod diffusion;
+pub(crate) mod diffusion;
 mod flat;
 mod hsgd;
 mod mode_factors;
-mod momentum;
 pub(crate) mod ode;
-pub(crate) mod sgd;
-pub(crate) mod sgd_batch;
-mod sgd_part;
-pub(crate) mod simulated_path;
+mod sgd;
+mod simulated_path;
 pub(crate) mod simulator;
 pub(crate) mod solver;
 pub(crate) mod step_control;
@@ -30,7 +27,7 @@ pub use mode_factors::effective_moments;
 pub use ode::Ode;
 pub use sgd::Sgd;
 pub use simulator::Simulator;
-pub use stream::{Stream, StreamData};
-pub use times::{linear_times, log_times};
+pub use stream::{DataError, Stream, StreamData};
+pub use times::{TimesError, linear_times, log_times};
 pub use trajectory::{Counts, PathPoint, Stop, Trajectory};
 pub use volterra::{Volterra, VolterraSolution};

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use crate::factors::kernel::Moments;
 use crate::factors::step::Step;
-use crate::problem::Problem;
+use crate::problem::{Combination, Problem};
 use crate::rule::Rule;
 use crate::rule::by_value::ByValueTable;
 use crate::spectrum::{GroupLabels, Modes};
@@ -35,17 +35,14 @@ impl ModeFactors {
     /// None for a radial rule, which needs none.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for modes that were compressed, or that have no such groups.
+    /// [`Error::Combination`] for modes that were compressed, or that have no such groups.
     pub fn new(modes: &Modes, step: &Step<'_>) -> Result<Option<Self>> {
         if step.rule().is_radial() {
             return Ok(None);
         }
         if !modes.is_whole() {
-            return Err(Error::Invalid(format!(
-                "{} has factors for each eigendirection, and these modes are compressed: use the \
-                 modes from before `compress`",
-                step.rule().name()
-            )));
+            let rule = step.rule().name();
+            return Err(Error::Combination(Combination::RuleOnCompressedModes { rule }));
         }
         let lambda: Vec<f64> = modes.modes().iter().map(|m| m.lambda).collect();
         let kind = match step.rule() {
@@ -104,19 +101,13 @@ impl ModeFactors {
 /// The groups of the modes for a rule that clips them; none for other rules.
 ///
 /// # Errors
-/// [`Error::Invalid`] for modes without the groups of the rule.
-pub(crate) fn group_labels<'m>(
-    modes: &'m Modes,
-    step: &Step<'_>,
-) -> Result<Option<&'m GroupLabels>> {
+/// [`Error::Combination`] for modes without the groups of the rule.
+fn group_labels<'m>(modes: &'m Modes, step: &Step<'_>) -> Result<Option<&'m GroupLabels>> {
     let Rule::PerGroup(groups) = step.rule() else { return Ok(None) };
     let sizes = groups.sizes();
     match modes.groups().filter(|labels| labels.sizes == sizes) {
         Some(labels) => Ok(Some(labels)),
-        None => Err(Error::Invalid(format!(
-            "clip per group needs modes with its groups, of sizes {sizes:?}: make them with \
-             `Modes::grouped`"
-        ))),
+        None => Err(Error::Combination(Combination::Groups { sizes })),
     }
 }
 
@@ -150,7 +141,7 @@ fn scaled(lambda: f64, m: f64) -> f64 {
 /// ```
 ///
 /// # Errors
-/// [`Error::Parameter`] for a threshold that is not positive; [`Error::Invalid`] for compressed
+/// [`Error::Parameter`] for a threshold that is not positive; [`Error::Combination`] for compressed
 /// modes or modes without the groups of the rule.
 pub fn effective_moments(problem: &Problem, c: f64) -> Result<Moments> {
     let (modes, step) = (problem.modes(), problem.step());

@@ -2,6 +2,30 @@
 
 use crate::error::{Error, Result};
 
+/// Times that no path can be saved at.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimesError {
+    /// No times.
+    #[error("give at least one time to save")]
+    Empty,
+    /// A time that is not above the one before.
+    #[error("times must increase, but number {number} is {time} after {before}")]
+    NotIncreasing {
+        /// Its number, from one.
+        number: usize,
+        /// The time.
+        time: f64,
+        /// The one before.
+        before: f64,
+    },
+    /// Times of an ensemble that are out of order, not finite, negative or none.
+    #[error(
+        "the times to save must be finite, not negative, in increasing order, and at least one"
+    )]
+    Ensemble,
+}
+
 /// More times than are useful, and few enough to fit into memory.
 const MOST: usize = 100_000_000;
 
@@ -70,14 +94,11 @@ pub(crate) fn check_times(times: &[f64]) -> Result<f64> {
             return Err(Error::parameter("times", *time, expected));
         }
         if i > 0 && *time <= times[i - 1] {
-            return Err(Error::Invalid(format!(
-                "times must increase, but number {} is {time} after {}",
-                i + 1,
-                times[i - 1]
-            )));
+            let (number, time, before) = (i + 1, *time, times[i - 1]);
+            return Err(Error::Times(TimesError::NotIncreasing { number, time, before }));
         }
     }
-    times.last().copied().ok_or_else(|| Error::Invalid("give at least one time to save".into()))
+    times.last().copied().ok_or_else(|| Error::Times(TimesError::Empty))
 }
 
 #[cfg(test)]

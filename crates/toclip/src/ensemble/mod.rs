@@ -9,13 +9,15 @@
 //! Run number $i$ is a function of the seed and $i$, and statistics are taken in the order of the
 //! indices: the bits do not depend on the number of threads.
 
+mod error;
 mod sketch;
 mod summary;
 
+pub use error::EnsembleError;
 pub use sketch::Sketch;
 pub use summary::{MeasureStatistics, Statistics, Summary};
 
-use crate::dynamics::{Simulator, Trajectory};
+use crate::dynamics::{Simulator, TimesError, Trajectory};
 use crate::error::{Error, Result};
 use crate::parallel::{for_each_long, map_long};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,16 +37,16 @@ pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 /// | `threads` | all cores | how many threads to use; changes no bit of the result |
 ///
 /// ```
-/// use std::sync::Arc;
+/// use toclip::Problem;
 /// use toclip::dynamics::{Collapsed, Simulator};
 /// use toclip::ensemble::Ensemble;
 /// use toclip::noise::Gaussian;
-/// use toclip::policy::{OpenLoop, Schedule};
+/// use toclip::policy::OpenLoop;
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
-/// let policy = OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?);
-/// let sgd = Collapsed::new(&modes, Arc::new(Gaussian::new(0.5)?), Arc::new(policy))?;
+/// let problem = Problem::new(modes, Gaussian::new(0.5)?, OpenLoop::constant(0.7, 0.9)?)?;
+/// let sgd = Collapsed::new(&problem)?;
 /// let times = [0.0, 1.0, 2.0];
 /// let band = Ensemble::new(100, 1).confidence(0.8)?.run(&sgd, &times, None)?;
 /// let (low, high) = (&band.risk.quantiles[0], &band.risk.quantiles[1]);
@@ -103,21 +105,23 @@ impl Ensemble {
     /// All runs, and the statistics of $R$ and $D$ at the given times.
     ///
     /// # Errors
-    /// [`Error::Invalid`] or [`Error::Parameter`] for an ensemble without runs, impossible
-    /// probabilities, times that do not increase, or threads that cannot be started.
+    /// [`Error::Parameter`], [`Error::Times`] or [`Error::Ensemble`] for an ensemble without runs,
+    /// impossible probabilities, times that do not increase, or threads that cannot be started.
     pub fn run(
         &self,
         simulator: &dyn Simulator,
         times: &[f64],
         progress: Option<Progress<'_>>,
     ) -> Result<Summary> {
-        let done = AtomicU64::new(0);
-        let tick = || {
+        let (finished, done) = (Mutex::new(BTreeMap::new()), AtomicU64::new(0));
+        let keep = |index, run| {
+            lock(&finished).insert(index, run);
             if let Some(progress) = progress {
                 progress(done.fetch_add(1, Ordering::Relaxed) + 1);
             }
         };
-        let finished = self.all(times, &tick, |index| simulator.run(self.seed, index, times))?;
+        self.run_missing(simulator, times, &BTreeSet::new(), &AtomicBool::new(false), &keep)?;
+        let finished = finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         Summary::of(times, &finished, &self.probabilities)
     }
 
@@ -136,35 +140,6 @@ impl Ensemble {
         cancel: &AtomicBool,
         on_finished: &(dyn Fn(u64, Trajectory) + Sync),
     ) -> Result<u64> {
-        self.each_missing(times, finished, cancel, &|index| {
-            on_finished(index, simulator.run(self.seed, index, times));
-        })
-    }
-
-    /// All runs by their index; `tick` is called after each.
-    pub(crate) fn all<T: Send>(
-        &self,
-        times: &[f64],
-        tick: &(dyn Fn() + Sync),
-        run: impl Fn(u64) -> T + Sync,
-    ) -> Result<BTreeMap<u64, T>> {
-        let finished = Mutex::new(BTreeMap::new());
-        self.each_missing(times, &BTreeSet::new(), &AtomicBool::new(false), &|index| {
-            let run = run(index);
-            lock(&finished).insert(index, run);
-            tick();
-        })?;
-        Ok(finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
-    }
-
-    /// Calls `run` with the index of every run that is not yet finished. Returns how many were run.
-    pub(crate) fn each_missing(
-        &self,
-        times: &[f64],
-        finished: &BTreeSet<u64>,
-        cancel: &AtomicBool,
-        run: &(dyn Fn(u64) + Sync),
-    ) -> Result<u64> {
         self.check(times)?;
         let count = AtomicU64::new(0);
         let runs = usize::try_from(self.runs).unwrap_or(usize::MAX);
@@ -176,7 +151,7 @@ impl Ensemble {
                     return false;
                 }
                 if !finished.contains(&index) {
-                    run(index);
+                    on_finished(index, simulator.run(self.seed, index, times));
                     count.fetch_add(1, Ordering::Relaxed);
                 }
                 true
@@ -233,11 +208,7 @@ impl Ensemble {
         check_probabilities(&self.probabilities)?;
         let allowed = times.iter().all(|t| t.is_finite() && *t >= 0.0) && times.is_sorted();
         if times.is_empty() || !allowed {
-            return Err(Error::Invalid(
-                "the times to save must be finite, not negative, in increasing order, and at \
-                 least one"
-                    .into(),
-            ));
+            return Err(Error::Times(TimesError::Ensemble));
         }
         Ok(())
     }
@@ -260,7 +231,7 @@ pub fn on_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Se
     {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let refused = |e: &dyn std::error::Error| {
-            Error::Invalid(format!("{threads} threads could not be started: {e}"))
+            Error::Ensemble(EnsembleError::Threads { threads, reason: e.to_string() })
         };
         let pool = pool.map_err(|e| refused(&e))?;
         if rayon::current_thread_index().is_none() {

@@ -1,5 +1,6 @@
 //! Quantiles of very many numbers in little memory.
 
+use super::EnsembleError;
 use crate::error::{Error, Result};
 
 /// Counts of positive numbers in bins of equal ratio: quantiles to a stated relative error.
@@ -81,7 +82,7 @@ impl Sketch {
     /// Adds what another sketch of the same accuracy has counted.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for another accuracy.
+    /// [`Error::Ensemble`] for another accuracy.
     ///
     /// ```
     /// use toclip::ensemble::Sketch;
@@ -94,10 +95,8 @@ impl Sketch {
     /// ```
     pub fn merge(&mut self, other: &Sketch) -> Result<()> {
         if self.accuracy != other.accuracy {
-            return Err(Error::Invalid(format!(
-                "sketches of accuracies {} and {} cannot be merged",
-                self.accuracy, other.accuracy
-            )));
+            let (one, other) = (self.accuracy, other.accuracy);
+            return Err(Error::Ensemble(EnsembleError::Accuracies { one, other }));
         }
         if other.count == 0 {
             return Ok(());

@@ -1,6 +1,6 @@
 //! The statistics of an ensemble.
 
-use super::{Sketch, check_probabilities};
+use super::{EnsembleError, Sketch, check_probabilities};
 use crate::dynamics::Trajectory;
 use crate::error::{Error, Result};
 use crate::model::Quantity;
@@ -114,7 +114,7 @@ impl Summary {
     /// Quantiles interpolate linearly between order statistics (type 7 of Hyndman and Fan, 1996).
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there are no runs, or one of them is longer than `times`;
+    /// [`Error::Ensemble`] if there are no runs, or one of them is longer than `times`;
     /// [`Error::Parameter`] for a probability outside $\[0, 1\]$.
     ///
     /// ```
@@ -140,15 +140,14 @@ impl Summary {
     ) -> Result<Self> {
         check_probabilities(probabilities)?;
         if runs.is_empty() {
-            return Err(Error::Invalid("statistics of an ensemble need at least one run".into()));
+            return Err(Error::Ensemble(EnsembleError::NoRuns));
         }
         if let Some((index, run)) = runs.iter().find(|(_, run)| run.risk.len() > times.len()) {
-            return Err(Error::Invalid(format!(
-                "run {index} has {} saved times and the ensemble {}: they belong to different \
-                 experiments",
-                run.risk.len(),
-                times.len()
-            )));
+            return Err(Error::Ensemble(EnsembleError::OtherTimes {
+                index: *index,
+                saved: run.risk.len(),
+                expected: times.len(),
+            }));
         }
         let mut alive = Vec::new();
         let mut risk = Statistics::of_quantiles(probabilities.len());

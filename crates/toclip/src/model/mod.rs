@@ -15,37 +15,27 @@
 mod bias;
 mod binary;
 mod criterion;
-mod ensemble;
 mod huber;
 mod link;
 mod logistic;
 mod measures;
 mod model;
-mod modes;
 mod objective;
 mod overlaps;
-mod path;
 mod quadrature;
 mod quantity;
 mod sample_measures;
-mod sgd;
-mod stream;
 
 pub use bias::{Stationary, fixed_point};
 pub use criterion::{GlmBestThreshold, best_threshold, ccc};
-pub use ensemble::GlmSummary;
 pub use huber::Huber;
 pub use logistic::Logistic;
 pub use measures::{Measures, calibration_slope};
 pub use model::{Coefficients, Label, Model};
-pub use modes::{TeacherMode, TeacherModes};
 pub use objective::Objective;
 pub use overlaps::Overlaps;
-pub use path::{GlmPath, MeasuredPath};
 pub use quantity::Quantity;
 pub use sample_measures::sample_calibration_slope;
-pub use sgd::GlmSgd;
-pub use stream::GlmStream;
 
 use crate::error::{Error, Result};
 

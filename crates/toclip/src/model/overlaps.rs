@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::numerics::sum::compensated;
+use crate::policy::Policy;
 use crate::spectrum::{Alignment, Modes};
 use serde::Serialize;
 
@@ -79,6 +80,13 @@ impl Overlaps {
     /// $\tfrac12E(u - v)^2$, the risk in the sense of least squares.
     pub fn risk(&self) -> f64 {
         (0.5 * (self.q - 2.0 * self.p + self.v)).max(0.0)
+    }
+
+    /// The $Q$ above which a path from here counts as diverged. Where residuals are bounded $\sqrt Q$
+    /// settles at a multiple of $\eta$ at most, which is not divergence.
+    pub(crate) fn largest_q(&self, policy: &dyn Policy) -> f64 {
+        let eta = policy.at(0.0, 0.0).eta;
+        1e10 * (1.0 + self.q + self.v) * (1.0 + eta * eta)
     }
 
     /// The nearest covariances that a pair of variables has.

@@ -1,9 +1,8 @@
 //! The measures of a model by name.
 
-use super::{GlmSummary, Measures};
-use crate::ensemble::Statistics;
+use super::Measures;
 
-/// One of the numbers of [`Measures`] and [`GlmSummary`].
+/// One of the numbers of [`Measures`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// The loss.
@@ -48,18 +47,6 @@ impl Measures {
             Quantity::ErrorRate => self.error_rate,
             Quantity::Angle => Some(self.angle),
             Quantity::Calibration => self.calibration,
-        }
-    }
-}
-
-impl GlmSummary {
-    /// The statistics of one quantity; `None` where the model does not have it.
-    pub fn get(&self, quantity: Quantity) -> Option<&Statistics> {
-        match quantity {
-            Quantity::Loss => Some(&self.loss),
-            Quantity::ErrorRate => self.error_rate.as_ref(),
-            Quantity::Angle => Some(&self.angle),
-            Quantity::Calibration => self.calibration.as_ref(),
         }
     }
 }

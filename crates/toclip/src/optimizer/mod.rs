@@ -2,8 +2,12 @@
 
 pub(crate) mod momentum;
 
-use crate::problem::{Combination, Method};
-use momentum::Momentum;
+use crate::dynamics::solver::Tolerance;
+use crate::dynamics::{Hsgd, Trajectory};
+use crate::error::Result;
+use crate::factors::step::Step;
+use crate::problem::{Combination, Method, Problem};
+use momentum::{BufferGains, Momentum, MomentumOde, MomentumPath};
 
 /// What is done with the gradient after the [rule](crate::Rule) has reshaped it.
 ///
@@ -46,7 +50,6 @@ impl Optimizer {
         match (self, method) {
             (Optimizer::Momentum(_), Method::Volterra) => Some("the ODE"),
             (Optimizer::Momentum(_), Method::Collapsed) => Some("full C-SGD"),
-            (Optimizer::Momentum(_), Method::Stream) => Some("plain SGD there"),
             _ => None,
         }
     }
@@ -58,6 +61,43 @@ impl Optimizer {
             Optimizer::Momentum(momentum) => momentum
                 .delta_above(dim)
                 .map(|delta| Combination::DeltaAboveDimension { delta, dim }),
+        }
+    }
+
+    /// The path of the ODE of a problem; `None` for plain SGD, whose system is that of
+    /// [`Ode`](crate::dynamics::Ode).
+    pub(crate) fn solve(
+        &self,
+        problem: &Problem,
+        tolerance: Tolerance,
+        target: Option<f64>,
+        keep_path: bool,
+        times: &[f64],
+    ) -> Option<Result<Trajectory>> {
+        match self {
+            Optimizer::Sgd => None,
+            Optimizer::Momentum(momentum) => {
+                let ode = MomentumOde { problem, momentum, tolerance, target, keep_path };
+                Some(ode.solve(times))
+            }
+        }
+    }
+
+    /// A path of C-HSGD.
+    pub(crate) fn diffuse(&self, hsgd: &Hsgd, seed: u64, index: u64, times: &[f64]) -> Trajectory {
+        match self {
+            Optimizer::Sgd => hsgd.follow(hsgd.path(seed, index), times),
+            Optimizer::Momentum(momentum) => {
+                hsgd.follow(MomentumPath::new(hsgd, momentum, seed, index), times)
+            }
+        }
+    }
+
+    /// What enters the buffer of a run of C-SGD; `None` for plain SGD, which has none.
+    pub(crate) fn buffer(&self, step: &Step<'_>, dim: f64) -> Option<BufferGains> {
+        match self {
+            Optimizer::Sgd => None,
+            Optimizer::Momentum(momentum) => Some(BufferGains::new(momentum, step, dim)),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::Problem;
 use crate::error::{Error, Result};
 use crate::model::Objective;
 use crate::optimizer::Optimizer;
+use crate::policy::Policy;
 use crate::rule::Rule;
 
 /// A way to compute or simulate a problem.
@@ -20,8 +21,6 @@ pub enum Method {
     Sgd,
     /// [`Collapsed`](crate::dynamics::Collapsed).
     Collapsed,
-    /// [`Stream`](crate::dynamics::Stream).
-    Stream,
 }
 
 impl std::fmt::Display for Method {
@@ -32,7 +31,6 @@ impl std::fmt::Display for Method {
             Method::Hsgd => "C-HSGD",
             Method::Sgd => "C-SGD",
             Method::Collapsed => "collapsed C-SGD",
-            Method::Stream => "C-SGD on data",
         })
     }
 }
@@ -89,16 +87,25 @@ pub enum Combination {
     },
     /// More coordinates than are simulated one by one.
     #[error(
-        "{method} in {dim} dimensions would need more than {gigabytes} GB: with repeated eigenvalues \
-         use the collapsed form, which has the same distribution; otherwise use at most {most}"
+        "full C-SGD in {dim} dimensions would need more than 4 GB: with repeated eigenvalues use the \
+         collapsed form, which has the same distribution; otherwise use at most {most}"
     )]
     TooManyCoordinates {
-        /// The method.
-        method: Method,
         /// The number of coordinates.
         dim: u64,
-        /// What they would need.
-        gigabytes: u64,
+        /// The most that are simulated.
+        most: u64,
+    },
+    /// More coordinates than are simulated one by one, where there is no collapsed form.
+    #[error(
+        "{method} simulates every direction of this problem, and {dim} are too many: use at most \
+         {most}, or the ODE"
+    )]
+    TooManyDirections {
+        /// The method.
+        method: Method,
+        /// The number of directions.
+        dim: u64,
         /// The most that are simulated.
         most: u64,
     },
@@ -169,6 +176,9 @@ pub enum Combination {
         /// The method.
         method: Method,
     },
+    /// A generalised linear model with features that are not Gaussian.
+    #[error("generalised linear models are simulated with Gaussian features: use those")]
+    ModelCovariates,
     /// A generalised linear model without a teacher.
     #[error(
         "a generalised linear model needs a teacher: build the modes with `Modes::with_teacher`"
@@ -216,7 +226,7 @@ pub(super) fn check(problem: &Problem) -> std::result::Result<(), Combination> {
         if let Some(refused) = refused {
             return Err(Combination::ModelStep { refused });
         }
-        if policy.uses_risk() || policy.session().is_some() {
+        if follows_risk(&**policy) {
             return Err(Combination::ModelPolicy);
         }
         if modes.alignments().is_none() {
@@ -232,6 +242,25 @@ pub(super) fn check(problem: &Problem) -> std::result::Result<(), Combination> {
         return Err(Combination::PrivateUnclipped);
     }
     Ok(())
+}
+
+/// Refuses what C-SGD on data does not support, of least squares or of a model.
+pub(crate) fn check_stream(rule: &Rule, is_model: bool, policy: &dyn Policy) -> Result<()> {
+    let refused = if *rule == Rule::Optimal {
+        Some(Combination::OptimalOnData)
+    } else if is_model && *rule != Rule::Clip {
+        Some(Combination::ModelStep { refused: "the rule" })
+    } else if is_model && follows_risk(policy) {
+        Some(Combination::ModelPolicy)
+    } else {
+        None
+    };
+    refused.map_or(Ok(()), |why| Err(Error::Combination(why)))
+}
+
+/// Whether a policy needs the risk of least squares, or the residuals that estimate it.
+fn follows_risk(policy: &dyn Policy) -> bool {
+    policy.uses_risk() || policy.session().is_some()
 }
 
 /// The most coordinates that are simulated one by one: 4 GB of state a run.
@@ -252,7 +281,7 @@ impl Problem {
 fn method_refuses(problem: &Problem, method: Method) -> Option<Combination> {
     let Problem { modes, objective, step, optimizer, policy } = problem;
     let is_model = matches!(objective, Objective::Model(_));
-    if is_model && !matches!(method, Method::Ode | Method::Sgd | Method::Stream) {
+    if is_model && !matches!(method, Method::Ode | Method::Sgd) {
         return Some(Combination::ModelMethod { method });
     }
     if let Some(possible) = optimizer.instead_of(method) {
@@ -268,9 +297,6 @@ fn method_refuses(problem: &Problem, method: Method) -> Option<Combination> {
     }
     if method == Method::Volterra && step.privacy().is_some() {
         return Some(Combination::PrivateVolterra);
-    }
-    if method == Method::Stream {
-        return (*step.rule() == Rule::Optimal).then_some(Combination::OptimalOnData);
     }
     if !step.rule().is_radial() && !modes.is_whole() {
         return Some(Combination::RuleOnCompressedModes { rule: step.rule().name() });
@@ -299,12 +325,11 @@ fn method_refuses(problem: &Problem, method: Method) -> Option<Combination> {
         _ => is_simulated || method == Method::Hsgd,
     };
     if every_coordinate && modes.ambient_dim() > MOST_COORDINATES {
-        let (dim, gigabytes) = (modes.ambient_dim(), if is_model { 5 } else { 4 });
-        return Some(Combination::TooManyCoordinates {
-            method,
-            dim,
-            gigabytes,
-            most: MOST_COORDINATES,
+        let (dim, most) = (modes.ambient_dim(), MOST_COORDINATES);
+        return Some(if is_model || *optimizer != Optimizer::Sgd {
+            Combination::TooManyDirections { method, dim, most }
+        } else {
+            Combination::TooManyCoordinates { dim, most }
         });
     }
     if is_simulated { optimizer.beyond_dimension(modes.dim()) } else { None }

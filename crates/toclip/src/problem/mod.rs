@@ -2,6 +2,7 @@
 
 mod combination;
 
+pub(crate) use combination::check_stream;
 pub use combination::{Combination, Method};
 
 use crate::error::{Error, Result};

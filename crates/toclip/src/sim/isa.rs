@@ -61,15 +61,12 @@ impl Isa {
     /// A given one.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if this machine does not have it.
+    /// [`Error::MissingInstructions`] if this machine does not have it.
     pub fn new(set: InstructionSet) -> Result<Self> {
         if set.is_available() {
             Ok(Self(set))
         } else {
-            Err(Error::Invalid(format!(
-                "this machine does not have {set:?}; it has {:?}",
-                InstructionSet::available()
-            )))
+            Err(Error::MissingInstructions { set, available: InstructionSet::available() })
         }
     }
 

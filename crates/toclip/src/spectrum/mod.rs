@@ -19,7 +19,6 @@ mod start;
 mod teacher;
 
 pub use bound::Bound;
-pub(crate) use compress::{check_tolerance, compressed_measure};
 pub(crate) use modes::GroupLabels;
 pub use modes::{Mode, Modes};
 pub use rescaling::Rescaling;

@@ -8,7 +8,6 @@ mod stages;
 mod tableau;
 
 use super::Trajectory;
-use super::momentum::MomentumOde;
 use super::solver::{DEFAULT_TOLERANCE, Tolerance, Watch};
 use crate::error::Result;
 use crate::model::Objective;
@@ -157,19 +156,11 @@ impl Ode {
             let path = Run::new(system, *tolerance, times, false)?.solve(problem.policy())?;
             return Ok(path.measured(&**model));
         }
-        let watch = Watch { target: *target, limit: problem.divergence_limit() };
-        if let Some(momentum) = problem.optimizer().momentum() {
-            let ode = MomentumOde {
-                modes: problem.modes(),
-                step: problem.step(),
-                policy: problem.policy(),
-                momentum: *momentum,
-                tolerance: *tolerance,
-                target: *target,
-                keep_path: *keep_path,
-            };
-            return ode.solve(times);
+        let own = problem.optimizer().solve(problem, *tolerance, *target, *keep_path, times);
+        if let Some(path) = own {
+            return path;
         }
+        let watch = Watch { target: *target, limit: problem.divergence_limit() };
         let system = RiskSystem::new(problem, watch, *tolerance)?;
         Run::new(system, *tolerance, times, *keep_path)?.solve(problem.policy())
     }

@@ -67,7 +67,7 @@ impl<'a> OverlapSystem<'a> {
             m2: 0.0,
             evaluations: 0,
             target,
-            limit: largest_q(&start, policy),
+            limit: start.largest_q(policy),
         })
     }
 }
@@ -76,13 +76,6 @@ impl<'a> OverlapSystem<'a> {
 fn clips(policy: &dyn Policy, end: f64) -> bool {
     let times = policy.breakpoints().into_iter().chain([0.0, end]);
     times.filter(|t| *t <= end).any(|t| policy.at(t, 0.0).c < f64::INFINITY)
-}
-
-/// The $Q$ above which a path counts as diverged. Where residuals are bounded $\sqrt Q$ settles at a
-/// multiple of $\eta$ at most, which is not divergence.
-pub(crate) fn largest_q(start: &Overlaps, policy: &dyn Policy) -> f64 {
-    let eta = policy.at(0.0, 0.0).eta;
-    1e10 * (1.0 + start.q + start.v) * (1.0 + eta * eta)
 }
 
 impl Followed<4> for OverlapSystem<'_> {

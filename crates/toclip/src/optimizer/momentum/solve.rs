@@ -1,27 +1,22 @@
 //! The ODE with momentum, from its start to its end.
 
+use super::Momentum;
 use super::radau::NODES;
 use super::radau_step::{RadauStep, RiskSums};
-use crate::dynamics::simulator::divergence_limit;
 use crate::dynamics::solver::{SolvedPath, Tolerance, Watch, last_saved};
 use crate::dynamics::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
 use crate::dynamics::{Counts, Stop, Trajectory};
 use crate::error::Result;
-use crate::factors::step::Step;
-use crate::optimizer::momentum::Momentum;
-use crate::policy::Policy;
-use crate::spectrum::Modes;
+use crate::problem::Problem;
 
 /// The largest error estimate of a step, as a share of the tolerance of the curve.
 const SHARE: f64 = 0.5;
 
 /// The ODE with momentum, and the tolerance of its solution.
 #[derive(Debug)]
-pub(in crate::dynamics) struct MomentumOde<'a> {
-    pub modes: &'a Modes,
-    pub step: &'a Step<'a>,
-    pub policy: &'a dyn Policy,
-    pub momentum: Momentum,
+pub(crate) struct MomentumOde<'a> {
+    pub problem: &'a Problem,
+    pub momentum: &'a Momentum,
     pub tolerance: Tolerance,
     pub target: Option<f64>,
     pub keep_path: bool,
@@ -29,20 +24,16 @@ pub(in crate::dynamics) struct MomentumOde<'a> {
 
 impl MomentumOde<'_> {
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
-        self.step.check_radial()?;
         let mut run = Run {
-            panel: RadauStep::new(self.modes, self.step, self.policy, &self.momentum),
+            panel: RadauStep::new(self.problem, self.momentum),
             allowed: self.tolerance.share(SHARE),
-            watch: Watch {
-                target: self.target,
-                limit: divergence_limit(self.modes.risk(), self.step, self.policy),
-            },
+            watch: Watch { target: self.target, limit: self.problem.divergence_limit() },
             solved: false,
             record: SolvedPath::new(times, self.keep_path)?,
         };
         run.panel.drive.tabulate(self.tolerance);
         let last = run.record.end;
-        let (stop, counts) = solve(&mut run, self.policy, last)?;
+        let (stop, counts) = solve(&mut run, self.problem.policy(), last)?;
         let counts = Counts { evaluations: run.panel.drive.evaluations, ..counts };
         Ok(run.record.finish(stop, counts))
     }

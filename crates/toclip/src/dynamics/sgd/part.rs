@@ -1,11 +1,9 @@
 //! The coordinates that C-SGD clips together.
 
-use super::mode_factors::group_labels;
-use crate::error::Result;
 use crate::factors::step::Step;
+use crate::problem::Problem;
 use crate::rule::Rule;
 use crate::sim::step::SgdState;
-use crate::spectrum::Modes;
 use std::ops::Range;
 
 /// A group of coordinates, or all of them.
@@ -23,8 +21,12 @@ pub(super) struct SgdPart {
 
 impl SgdPart {
     /// All coordinates, group after group; each group begins with a new block.
-    pub fn all(modes: &Modes, step: &Step<'_>) -> Result<Vec<Self>> {
-        let labels = group_labels(modes, step)?;
+    pub fn all(problem: &Problem) -> Vec<Self> {
+        let (modes, step) = (problem.modes(), problem.step());
+        let labels = match step.rule() {
+            Rule::PerGroup(_) => modes.groups(),
+            _ => None,
+        };
         let count = labels.map_or(1, |labels| labels.sizes.len());
         let dims = modes.group_dims();
         let mut parts: Vec<Self> = Vec::with_capacity(count);
@@ -49,7 +51,7 @@ impl SgdPart {
                 dim,
             });
         }
-        Ok(parts)
+        parts
     }
 
     /// $\sqrt{d\thinspace n}$: the unit of the threshold where $n$ samples are clipped together.

@@ -1,4 +1,4 @@
-//! Momentum: how a step remembers the gradients before it.
+//! The two conventions of momentum, and the length of its memory.
 
 use crate::error::{Error, Result};
 use crate::factors::step::Step;
@@ -27,17 +27,16 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use toclip::dynamics::Ode;
 /// use toclip::noise::Gaussian;
-/// use toclip::policy::{OpenLoop, Schedule};
+/// use toclip::policy::OpenLoop;
 /// use toclip::spectrum::{Modes, Spectrum, Start};
-/// use toclip::{Memory, Momentum};
+/// use toclip::{Memory, Momentum, Problem};
 ///
 /// let modes = Modes::new(&Spectrum::power_law(2000, 0.2)?, &Start::Uniform { norm: 1.0 })?;
-/// let noise = Gaussian::new(0.5)?;
-/// let policy = |eta| Ok(OpenLoop::new(Schedule::constant(eta)?, Schedule::constant(0.9)?));
-/// let (slow, fast) = (policy(0.05)?, policy(0.5)?);
+/// let fast = Problem::new(modes, Gaussian::new(0.5)?, OpenLoop::constant(0.5, 0.9)?)?;
 /// let torch = Momentum::heavy_ball(Memory::Beta(0.9))?;
-/// let with = Ode::new(&modes, &noise, &slow).with_momentum(torch).solve(&[2.0])?;
-/// let plain = Ode::new(&modes, &noise, &fast).solve(&[2.0])?;
+/// let slow = fast.with_policy(OpenLoop::constant(0.05, 0.9)?)?.with_optimizer(torch)?;
+/// let with = Ode::new(&slow)?.solve(&[2.0])?;
+/// let plain = Ode::new(&fast)?.solve(&[2.0])?;
 /// assert!((with.risk[0] / plain.risk[0] - 1.0).abs() < 0.01);
 /// # Ok::<(), toclip::Error>(())
 /// ```

@@ -1,15 +1,15 @@
 //! One step of the system with momentum.
 
+use super::Momentum;
 use super::chunk::{Chunk, ErrorWeights, Iterate, Newton};
 use super::forces::{Buffer, Forces};
 use super::radau::{NODES, RADAU};
 use crate::dynamics::solver::Drive;
 use crate::factors::kernel::Moments;
-use crate::factors::step::Step;
-use crate::optimizer::momentum::Momentum;
-use crate::policy::{Control, Policy};
+use crate::policy::Control;
+use crate::problem::Problem;
 use crate::sim::Isa;
-use crate::spectrum::{Mode, Modes};
+use crate::spectrum::Mode;
 
 /// $(R, D/2)$.
 pub(super) type RiskSums = [f64; 2];
@@ -34,15 +34,11 @@ pub(super) struct RadauStep<'a> {
 }
 
 impl<'a> RadauStep<'a> {
-    pub fn new(
-        modes: &Modes,
-        step: &'a Step<'a>,
-        policy: &'a dyn Policy,
-        momentum: &Momentum,
-    ) -> Self {
+    pub fn new(problem: &'a Problem, momentum: &Momentum) -> Self {
+        let (modes, step) = (problem.modes(), problem.step());
         let d = modes.dim();
         let mut panel = RadauStep {
-            drive: Drive::new(step, policy),
+            drive: Drive::new(step, problem.policy()),
             buffer: Buffer::new(momentum, step, d),
             isa: Isa::best(),
             chunks: Vec::new(),

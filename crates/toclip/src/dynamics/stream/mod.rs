@@ -1,34 +1,22 @@
 //! C-SGD on a given data matrix, one pass.
 
-use super::simulated_path::{SimulatedPath, steps_until, within};
-use super::{Simulator, Stop, Trajectory};
+mod classes;
+mod data;
+
+pub use data::{DataError, StreamData};
+
+use super::simulated_path::{Iteration, iterate, within};
+use super::{Simulator, Trajectory};
 use crate::error::{Error, Result};
+use crate::model::{Measures, Model};
 use crate::policy::{Control, Controller, Policy};
+use crate::problem::check_stream;
 use crate::rule::Rule;
 use crate::sim::row::{inner, subtract};
 use crate::sim::{Isa, Purpose, scalar_rng};
+use classes::Classes;
 use rand::Rng;
 use std::sync::Arc;
-
-/// $(x_k, b_k)$, and the optimum and covariance that the risk is measured with.
-///
-/// Scale the data so that $\Vert K\Vert = 1$, as everywhere
-/// ([`Rescaling`](crate::spectrum::Rescaling) says what changes with it).
-#[derive(Debug, Clone, PartialEq)]
-pub struct StreamData {
-    /// $x_k$, row by row, `targets.len()` rows of `start.len()` numbers.
-    pub features: Vec<f64>,
-    /// $b_k$.
-    pub targets: Vec<f64>,
-    /// $\theta_0$.
-    pub start: Vec<f64>,
-    /// $\theta^\ast$, e.g. by least squares.
-    pub optimum: Vec<f64>,
-    /// $K$, row by row, symmetric; used only where the risk is saved or the policy asks for it.
-    pub covariance: Vec<f64>,
-    /// $d = \mathrm{Tr}\thinspace K/\Vert K\Vert $: time is $t = k/d$.
-    pub dim: f64,
-}
 
 /// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \mathrm{clip}_{c\sqrt d}\left( (\langle x_k,
 /// \theta_k\rangle - b_k)\thinspace x_k\right)$: C-SGD on the rows of a data matrix, each used
@@ -37,12 +25,11 @@ pub struct StreamData {
 /// Saved are $R = \frac12(\theta - \theta^\ast)^\top K (\theta - \theta^\ast)$ and $D = \Vert
 /// \theta - \theta^\ast\Vert ^2$. Rows are taken in an order drawn from seed and index, or as they
 /// come ([`in_order`](Stream::in_order)). Times after the last row, $t > n/d$, are left out and the
-/// path ends with [`Stop::DataEnded`].
+/// path ends with [`Stop::DataEnded`](super::Stop::DataEnded).
 ///
 /// ```
-/// use std::sync::Arc;
 /// use toclip::dynamics::{StreamData, Simulator, Stop, Stream};
-/// use toclip::policy::{OpenLoop, Schedule};
+/// use toclip::policy::OpenLoop;
 /// // Two features, noiseless targets b = x1 - x2.
 /// let features: Vec<f64> = (0..400).map(|i| f64::from(i * i % 7) - 3.0).collect();
 /// let targets = features.chunks(2).map(|x| x[0] - x[1]).collect();
@@ -54,18 +41,40 @@ pub struct StreamData {
 ///     covariance: vec![1.0, 0.0, 0.0, 1.0],
 ///     dim: 2.0,
 /// };
-/// let policy = OpenLoop::new(Schedule::constant(0.1)?, Schedule::constant(1.0)?);
-/// let stream = Stream::new(data, Arc::new(policy))?;
+/// let stream = Stream::new(data, OpenLoop::constant(0.1, 1.0)?)?;
 /// let path = stream.run(1, 0, &[0.0, 50.0, 100.0, 101.0]);
 /// assert_eq!(path.stop, Stop::DataEnded { t: 100.0 });
 /// assert_eq!((path.risk[0], stream.end()), (1.0, 100.0));
 /// assert!(path.risk[2] < 0.01);
 /// # Ok::<(), toclip::Error>(())
 /// ```
+///
+/// With a [model](Self::with_model) of two classes the residual is that of the model:
+///
+/// ```
+/// use toclip::dynamics::{Simulator, Stream, StreamData};
+/// use toclip::model::Logistic;
+/// use toclip::policy::OpenLoop;
+/// let x: Vec<f64> = (0..200).map(|i| f64::from(i * i % 11) / 5.0 - 1.0).collect();
+/// let data = StreamData {
+///     targets: x.iter().enumerate().map(|(i, x)| f64::from(*x > 0.0 || i % 9 == 0)).collect(),
+///     features: x,
+///     start: vec![0.0],
+///     optimum: vec![2.0],
+///     covariance: vec![1.0],
+///     dim: 1.0,
+/// };
+/// let stream = Stream::new(data, OpenLoop::constant(0.1, 0.4)?)?.with_model(Logistic::new(0.0)?)?;
+/// let measures = stream.run(1, 0, &[0.0, 200.0]).measures.unwrap();
+/// assert!((measures[0].loss - 2.0_f64.ln()).abs() < 1e-12);
+/// assert!(measures[1].loss < 0.6);
+/// # Ok::<(), toclip::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Stream {
     data: Arc<StreamData>,
     rule: Rule,
+    classes: Option<Classes>,
     policy: Arc<dyn Policy>,
     order: RowOrder,
     limit: f64,
@@ -84,9 +93,9 @@ impl Stream {
     /// One pass over the data, in a new random order for every run.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the sizes do not fit or a number is not finite, [`Error::Parameter`]
-    /// for a `dim` that is not finite and positive.
-    pub fn new(data: StreamData, policy: Arc<dyn Policy>) -> Result<Self> {
+    /// [`Error::Data`] if the sizes do not fit or a number is not finite, [`Error::Parameter`] for a
+    /// `dim` that is not finite and positive.
+    pub fn new(data: StreamData, policy: impl Policy + 'static) -> Result<Self> {
         data.check()?;
         let isa = Isa::best();
         let [risk, _] = data.measure(isa, &data.start, &mut Vec::new());
@@ -100,7 +109,8 @@ impl Stream {
         Ok(Self {
             data: Arc::new(data),
             rule: Rule::Clip,
-            policy,
+            classes: None,
+            policy: Arc::new(policy),
             order: RowOrder::Shuffled,
             limit,
             isa,
@@ -114,38 +124,65 @@ impl Stream {
     /// coordinates; this simulates it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for the optimal rule, which needs the distribution of the noise, and for
-    /// groups that do not have all coordinates.
+    /// [`Error::Combination`] for the optimal rule, which needs the distribution of the noise, and for
+    /// another rule than clipping with a model; [`Error::Data`] for groups that do not have all
+    /// coordinates.
     pub fn with_rule(self, rule: Rule) -> Result<Self> {
-        match &rule {
-            Rule::Optimal => Err(Error::Invalid(
-                "the optimal rule needs the distribution of the noise, which data do not give: use \
-                 another rule"
-                    .into(),
-            )),
-            Rule::PerGroup(groups)
-                if groups.sizes().iter().try_fold(0_u64, |sum, size| sum.checked_add(*size))
-                    != Some(self.data.start.len() as u64) =>
-            {
-                Err(Error::Invalid(format!(
-                    "groups of sizes {:?} must together have all {} coordinates of the data",
-                    groups.sizes(),
-                    self.data.start.len()
-                )))
+        check_stream(&rule, self.classes.is_some(), &*self.policy)?;
+        if let Rule::PerGroup(groups) = &rule {
+            let (sizes, coordinates) = (groups.sizes(), self.data.start.len());
+            let total = sizes.iter().try_fold(0_u64, |sum, size| sum.checked_add(*size));
+            if total != Some(coordinates as u64) {
+                return Err(Error::Data(DataError::Groups { sizes, coordinates }));
             }
-            _ => Ok(Self { rule, ..self }),
+        }
+        Ok(Self { rule, ..self })
+    }
+
+    /// The same for a model of two classes; targets are labels, 0 and 1.
+    ///
+    /// Loss, error rate and calibration are those over all rows, and the angle is that to `optimum`
+    /// $= \theta^\ast$ in the metric of $\frac1n\sum_kx_kx_k^\top$, as are $R$ and $(Q, P, V)$. Labels
+    /// can instead be [drawn](Self::with_drawn_labels) from the model given $\langle x_k,
+    /// \theta^\ast\rangle$; differences from the theory are then not due to the labels.
+    ///
+    /// # Errors
+    /// [`Error::Data`] for logits that overflow, for labels other than 0 and 1 and for a model without
+    /// classes; [`Error::Combination`] for another rule than clipping and for a policy that depends on
+    /// the risk.
+    pub fn with_model(self, model: impl Model + 'static) -> Result<Self> {
+        check_stream(&self.rule, true, &*self.policy)?;
+        let classes = Classes::new(&self.data, Arc::new(model), &*self.policy, self.isa);
+        Ok(Self { classes: Some(classes.map_err(Error::Data)?), ..self })
+    }
+
+    /// The same with labels drawn from the model given $\langle x_k, \theta^\ast\rangle$ whenever a row
+    /// is used. Loss, error rate and calibration are then expectations over such labels. Without a
+    /// model nothing changes.
+    #[must_use]
+    pub fn with_drawn_labels(mut self) -> Self {
+        if let Some(classes) = &mut self.classes {
+            classes.drawn = true;
+        }
+        self
+    }
+
+    /// Loss, error rate, angle and calibration of parameters on all rows.
+    ///
+    /// # Errors
+    /// [`Error::Data`] for another number of coordinates than the data have, and without a model.
+    pub fn measure(&self, theta: &[f64]) -> Result<Measures> {
+        let Some(classes) = &self.classes else { return Err(Error::Data(DataError::NoModel)) };
+        let (found, expected) = (theta.len(), self.data.start.len());
+        match classes.measures(&self.data, self.isa, theta).pop() {
+            Some((_, measures)) if found == expected => Ok(measures),
+            _ => Err(Error::Data(DataError::Coordinates { found, expected })),
         }
     }
 
     /// $\theta \leftarrow \theta - \frac\eta d\thinspace\hat g$, with $\hat g$ the gradient
     /// $\rho\thinspace x$ as the rule reshapes it.
-    pub(crate) fn step(
-        &self,
-        theta: &mut [f64],
-        x: &[f64],
-        residual: f64,
-        Control { eta, c }: Control,
-    ) {
+    fn step(&self, theta: &mut [f64], x: &[f64], residual: f64, Control { eta, c }: Control) {
         let (data, isa) = (&*self.data, self.isa);
         let size = eta / data.dim;
         match &self.rule {
@@ -175,18 +212,16 @@ impl Stream {
         }
     }
 
-    /// The same with the rows in the order given: every run is then the same.
+    /// The same with the rows in the order given: every run is then the same, unless labels are drawn.
+    #[must_use]
     pub fn in_order(self) -> Self {
         Self { order: RowOrder::AsGiven, ..self }
     }
 
     /// The same with every row drawn from all of them, so that some come twice and others not at all.
+    #[must_use]
     pub fn with_replacement(self) -> Self {
         Self { order: RowOrder::WithReplacement, ..self }
-    }
-
-    pub(crate) fn data(&self) -> &StreamData {
-        &self.data
     }
 
     /// $n/d$, when the data end.
@@ -194,7 +229,7 @@ impl Stream {
         self.data.targets.len() as f64 / self.data.dim
     }
 
-    pub(crate) fn order(&self, seed: u64, index: u64) -> Vec<usize> {
+    fn order(&self, seed: u64, index: u64) -> Vec<usize> {
         let n = self.data.targets.len();
         let mut rng = scalar_rng(seed, index, Purpose::Order);
         // Uniform on 0..count up to 2^-64 count.
@@ -212,113 +247,71 @@ impl Stream {
     }
 }
 
-impl StreamData {
-    fn check(&self) -> Result<()> {
-        let (n, p) = (self.targets.len(), self.start.len());
-        let sizes = [
-            ("features", self.features.len(), n.checked_mul(p), "targets times start"),
-            ("optimum", self.optimum.len(), Some(p), "as many as start"),
-            ("covariance", self.covariance.len(), p.checked_mul(p), "start times start"),
-        ];
-        for (name, found, expected, why) in sizes {
-            if Some(found) != expected {
-                return Err(Error::Invalid(format!(
-                    "{name} has {found} numbers, but with {n} targets and {p} coordinates of start \
-                     it must have {why}"
-                )));
-            }
+impl Simulator for Stream {
+    fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
+        let order = self.order(seed, index);
+        if let Some(classes) = &self.classes {
+            return self.run_classes(classes, &order, seed, index, times);
         }
-        if n == 0 || p == 0 {
-            return Err(Error::Invalid("C-SGD on data needs at least one row and column".into()));
-        }
-        let parts = [
-            ("features", &self.features),
-            ("targets", &self.targets),
-            ("start", &self.start),
-            ("optimum", &self.optimum),
-            ("covariance", &self.covariance),
-        ];
-        for (name, values) in parts {
-            if let Some(i) = values.iter().position(|v| !v.is_finite()) {
-                return Err(Error::Invalid(format!(
-                    "number {} of {name} is {}; all must be finite",
-                    i + 1,
-                    values[i]
-                )));
-            }
-        }
-        if !(self.dim.is_finite() && self.dim > 0.0) {
-            return Err(Error::parameter("dim", self.dim, "give Tr K/||K||, finite and positive"));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn row(&self, k: usize) -> &[f64] {
-        let p = self.start.len();
-        &self.features[k * p..][..p]
-    }
-
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &[f64]> {
-        self.features.chunks_exact(self.start.len())
-    }
-
-    /// $R$ and $D$ at $\theta$.
-    fn measure(&self, isa: Isa, theta: &[f64], scratch: &mut Vec<f64>) -> [f64; 2] {
-        scratch.clear();
-        scratch.extend(theta.iter().zip(&self.optimum).map(|(a, b)| a - b));
-        let rows = self.covariance.chunks_exact(theta.len());
-        let twice: f64 = rows.zip(&*scratch).map(|(k, v)| v * inner(isa, k, scratch)).sum();
-        // Rounding, or a covariance that is not quite positive, must not make a risk negative.
-        [(0.5 * twice).max(0.0), inner(isa, scratch, scratch)]
+        let mut run = Run {
+            stream: self,
+            order: &order,
+            theta: self.data.start.clone(),
+            scratch: Vec::new(),
+            controller: Controller::new(&*self.policy),
+            path: Trajectory::with_capacity(times.len()),
+        };
+        let end = iterate(&mut run, self.data.dim, order.len() as u64, times);
+        run.path.ended(end)
     }
 }
 
-impl Simulator for Stream {
-    fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
-        let (data, isa) = (&*self.data, self.isa);
-        let order = self.order(seed, index);
-        let mut theta = data.start.clone();
-        let mut scratch = Vec::new();
-        let mut controller = Controller::new(&*self.policy);
-        let mut record = SimulatedPath::new(times.len());
-        for &time in times {
-            let target = steps_until(time, data.dim);
-            if target > order.len() as u64 {
-                return record.finish(Stop::DataEnded { t: self.end() });
-            }
-            while record.steps < target {
-                let t = record.steps as f64 / data.dim;
-                let row = order[record.steps as usize];
-                let x = data.row(row);
-                let risk = if controller.uses_risk() {
-                    data.measure(isa, &theta, &mut scratch)[0]
-                } else {
-                    0.0
-                };
-                let residual = inner(isa, x, &theta) - data.targets[row];
-                // The residual is the cheap sign of divergence between two measurements.
-                if !within(residual * residual, f64::MAX) || !within(risk, self.limit) {
-                    return record.diverged(t);
-                }
-                let control = controller.step(t, risk, residual);
-                self.step(&mut theta, x, residual, control);
-                record.steps += 1;
-            }
-            let [risk, distance] = data.measure(isa, &theta, &mut scratch);
-            if !within(risk, self.limit) || !distance.is_finite() {
-                let t = record.steps as f64 / data.dim;
-                return record.diverged(t);
-            }
-            record.save(time, risk, distance);
+/// A run of least squares.
+struct Run<'a> {
+    stream: &'a Stream,
+    order: &'a [usize],
+    theta: Vec<f64>,
+    scratch: Vec<f64>,
+    controller: Controller<'a>,
+    path: Trajectory,
+}
+
+impl Iteration for Run<'_> {
+    fn step(&mut self, k: u64, t: f64) -> bool {
+        let Stream { data, limit, isa, .. } = self.stream;
+        let row = self.order[k as usize];
+        let x = data.row(row);
+        let risk = if self.controller.uses_risk() {
+            data.measure(*isa, &self.theta, &mut self.scratch)[0]
+        } else {
+            0.0
+        };
+        let residual = inner(*isa, x, &self.theta) - data.targets[row];
+        // The residual is the cheap sign of divergence between two measurements.
+        if !within(residual * residual, f64::MAX) || !within(risk, *limit) {
+            return false;
         }
-        record.finish(Stop::Finished)
+        let control = self.controller.step(t, risk, residual);
+        self.stream.step(&mut self.theta, x, residual, control);
+        true
+    }
+
+    fn save(&mut self, time: f64) -> bool {
+        let Stream { data, limit, isa, .. } = self.stream;
+        let [risk, distance] = data.measure(*isa, &self.theta, &mut self.scratch);
+        if !within(risk, *limit) || !distance.is_finite() {
+            return false;
+        }
+        self.path.save(time, risk, distance);
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{OpenLoop, Schedule};
+    use crate::dynamics::Stop;
+    use crate::policy::OpenLoop;
     use crate::rule::groups::{Group, Groups};
     use crate::sim::normal::Normals;
 
@@ -342,9 +335,8 @@ mod tests {
         StreamData { features, targets, start: vec![0.0; p], optimum, covariance, dim: 3.7 }
     }
 
-    fn policy(eta: f64, c: f64) -> Arc<dyn Policy> {
-        let clip = if c.is_finite() { Schedule::constant(c).unwrap() } else { Schedule::never() };
-        Arc::new(OpenLoop::new(Schedule::constant(eta).unwrap(), clip))
+    fn policy(eta: f64, c: f64) -> OpenLoop {
+        OpenLoop::constant(eta, c).unwrap()
     }
 
     /// The iteration as it is written in the paper.

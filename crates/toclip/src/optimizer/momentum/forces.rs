@@ -1,13 +1,13 @@
 //! The forces on buffer and weights at one time.
 
+use super::Momentum;
 use crate::factors::kernel::Moments;
 use crate::factors::step::Step;
-use crate::optimizer::momentum::Momentum;
 use crate::policy::Control;
 
 /// The coefficients of the system, common to all modes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::dynamics) struct Forces {
+pub(crate) struct Forces {
     /// $\eta p$: how fast the weights follow the buffer.
     pub follow: f64,
     /// $\delta\mu$: how fast the buffer learns, times $\lambda$.

@@ -1,11 +1,11 @@
 //! C-HSGD with momentum: every direction is simulated, also where eigenvalues repeat.
 
+use super::Momentum;
 use super::forces::{Buffer, Forces};
 use super::transition::Transition;
 use crate::dynamics::block::Blocks;
 use crate::dynamics::diffusion::Diffusion;
 use crate::dynamics::{Hsgd, Scheme};
-use crate::optimizer::momentum::Momentum;
 use crate::sim::Purpose;
 use crate::sim::normal::Normals;
 
@@ -74,7 +74,7 @@ impl State {
 }
 
 /// A path with momentum, and its random numbers.
-pub(in crate::dynamics) struct MomentumPath<'a> {
+pub(crate) struct MomentumPath<'a> {
     hsgd: &'a Hsgd,
     buffer: Buffer,
     state: State,
@@ -84,19 +84,14 @@ pub(in crate::dynamics) struct MomentumPath<'a> {
     xi: Vec<f64>,
 }
 
-impl Hsgd {
-    /// The start of a path with momentum.
-    pub(in crate::dynamics) fn with_buffer(
-        &self,
-        momentum: &Momentum,
-        seed: u64,
-        index: u64,
-    ) -> MomentumPath<'_> {
-        let state = State::start(self);
+impl<'a> MomentumPath<'a> {
+    /// The start of a path.
+    pub(crate) fn new(hsgd: &'a Hsgd, momentum: &Momentum, seed: u64, index: u64) -> Self {
+        let state = State::start(hsgd);
         let mut path = MomentumPath {
-            hsgd: self,
-            buffer: Buffer::new(momentum, &self.step, self.blocks.dim),
-            sums: state.sums(self.blocks.frozen),
+            hsgd,
+            buffer: Buffer::new(momentum, hsgd.problem.step(), hsgd.blocks.dim),
+            sums: state.sums(hsgd.blocks.frozen),
             normals: Normals::new(seed, index, Purpose::Brownian),
             xi: vec![0.0; 2 * state.theta.len()],
             state,
@@ -113,7 +108,7 @@ impl Hsgd {
                 }
                 at += count;
             }
-            path.sums = path.state.sums(self.blocks.frozen);
+            path.sums = path.state.sums(hsgd.blocks.frozen);
         }
         path
     }
@@ -131,9 +126,9 @@ impl Diffusion for MomentumPath<'_> {
     }
 
     fn rates(&self, t: f64, risk: f64) -> Forces {
-        let control = self.hsgd.policy.at(t, risk);
+        let control = self.hsgd.problem.policy().at(t, risk);
         let moments = self.hsgd.moments(risk, control.c);
-        self.buffer.forces(&self.hsgd.step, risk, control, moments)
+        self.buffer.forces(self.hsgd.problem.step(), risk, control, moments)
     }
 
     fn speed(&self, f: &Forces) -> f64 {

@@ -1,11 +1,12 @@
 //! What a step of C-SGD with momentum does to its buffer.
 
-use crate::dynamics::Sgd;
+use super::Momentum;
+use crate::factors::step::Step;
 use crate::sim::step::BufferUpdate;
 
 /// The momentum of a run of C-SGD; it changes once, after the first gradient.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::dynamics) struct BufferGains {
+pub(crate) struct BufferGains {
     beta: f64,
     /// The factor of the next gradient.
     gain: f64,
@@ -16,6 +17,13 @@ pub(in crate::dynamics) struct BufferGains {
 }
 
 impl BufferGains {
+    /// Those at the start of a run.
+    pub fn new(momentum: &Momentum, step: &Step<'_>, dim: f64) -> Self {
+        let [gain, later] = momentum.gains(dim);
+        let leaves_out = momentum.leaves_out(step);
+        BufferGains { beta: momentum.beta(dim), gain, later, leaves_out }
+    }
+
     /// The update of a step whose gradient, times `weight`, enters the buffer, or is `skipped`.
     pub fn update(&mut self, weight: f64, skipped: bool, rate: f64) -> BufferUpdate {
         if skipped && self.leaves_out {
@@ -24,15 +32,5 @@ impl BufferGains {
         let update = BufferUpdate { decay: self.beta, gain: self.gain * weight, rate };
         self.gain = self.later;
         update
-    }
-}
-
-impl Sgd {
-    /// The momentum at the start of a run.
-    pub(in crate::dynamics) fn buffer_gains(&self) -> Option<BufferGains> {
-        let momentum = self.momentum?;
-        let [gain, later] = momentum.gains(self.dim);
-        let leaves_out = momentum.leaves_out(&self.step);
-        Some(BufferGains { beta: momentum.beta(self.dim), gain, later, leaves_out })
     }
 }

@@ -1,4 +1,9 @@
-//! The dynamics with [momentum](crate::Momentum).
+//! Momentum: a step remembers the gradients before it.
+//!
+//! - `convention`: heavy ball and average;
+//! - `solve`, `radau_step`, `chunk`, `radau`: the ODE;
+//! - `gains`: the iteration itself;
+//! - `diffusion`, `transition`: the stochastic differential equation.
 //!
 //! A mode of eigenvalue $\lambda$ and multiplicity $n$ has three numbers, sums over its $n$
 //! directions of
@@ -12,19 +17,18 @@
 //! The moments of the gradient over the steps that are made, $E\[\hat g; \text{made}\] =
 //! \mu\lambda\theta$ and $E\[\hat g^2; \text{made}\] = \lambda m^{(2)}$, are those of the rule; buffer
 //! and weights decay and move with probability $p$ only.
-//!
-//! - `solve`, `radau_step`, `chunk`, `radau`: the ODE;
-//! - `gains`: the iteration itself;
-//! - `hsgd`, `transition`: the stochastic differential equation.
 
 mod chunk;
+mod convention;
+mod diffusion;
 mod forces;
 mod gains;
-mod hsgd;
 mod radau;
 mod radau_step;
 mod solve;
 mod transition;
 
-pub(super) use gains::BufferGains;
-pub(super) use solve::MomentumOde;
+pub use convention::{Memory, Momentum, OnSkip};
+pub(crate) use diffusion::MomentumPath;
+pub(crate) use gains::BufferGains;
+pub(crate) use solve::MomentumOde;
