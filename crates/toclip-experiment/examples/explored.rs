@@ -1,7 +1,7 @@
 //! An experiment of the page of `toclip explore`; needs the crate `toclip-experiment`.
 
 use std::path::Path;
-use toclip_experiment::{Problem, parse, run};
+use toclip_experiment::{Prepared, parse, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = r#"
@@ -14,8 +14,8 @@ clip = 0.5
 methods = ["ode", "unclipped", "sgd"]
 "#;
     let (experiment, origin) = parse(text, Path::new("explored.toml"))?;
-    let problem = Problem::new(&experiment, &origin)?;
-    for curve in run::run_all(&experiment, &problem)? {
+    let prepared = Prepared::new(&experiment, &origin)?;
+    for curve in run::run_all(&experiment, &prepared)? {
         println!("{}: {:?}", curve.method.key(), curve.risk().last());
     }
     Ok(())

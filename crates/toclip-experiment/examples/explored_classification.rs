@@ -1,7 +1,8 @@
 //! An experiment of the page of `toclip explore`; needs the crate `toclip-experiment`.
 
 use std::path::Path;
-use toclip_experiment::{GlmProblem, Method, parse_file};
+use toclip::model::Quantity;
+use toclip_experiment::{Prepared, parse, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = r#"
@@ -13,14 +14,11 @@ learning_rate = 2
 clip = 0.4
 methods = ["ode", "unclipped", "sgd"]
 "#;
-    let (file, origin) = parse_file(text, Path::new("explored.toml"))?;
-    let experiment = file.glm.ok_or("the experiment has no model")?;
-    let problem = GlmProblem::new(&experiment, &origin)?;
-    for method in [Method::Ode, Method::Unclipped] {
-        let path = problem.ode(method, experiment.tolerance).solve(&problem.times)?;
-        println!("{}: {:?}", method.key(), path.measures(&*problem.model).last());
+    let (experiment, origin) = parse(text, Path::new("explored.toml"))?;
+    let prepared = Prepared::new(&experiment, &origin)?;
+    for curve in run::run_all(&experiment, &prepared)? {
+        let last = curve.times().len().saturating_sub(1);
+        println!("{}: {:?}", curve.method.key(), curve.at(Quantity::Loss, last));
     }
-    let run = problem.simulator()?.run(experiment.ensemble.seed, 0, &problem.times);
-    println!("one run of C-SGD: {:?}", run.measures(&*problem.model).last());
     Ok(())
 }

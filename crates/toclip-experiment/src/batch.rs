@@ -5,8 +5,8 @@ use toml::Value;
 
 use crate::Mistake;
 
-use crate::value_forms::{deserialize_by_parse, table_with};
 use crate::value::read_value;
+use crate::value_forms::{deserialize_by_parse, table_with};
 
 /// `batch = 32`, or `batch = { size = 32, rule = "per_sample" }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

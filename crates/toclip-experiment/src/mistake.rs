@@ -193,7 +193,8 @@ mod tests {
     use toclip::spectrum::Start;
 
     fn says(text: &str) -> String {
-        let table: Value = toml::Table::from_iter(toml::from_str::<toml::Table>(text).unwrap()).into();
+        let table: Value =
+            toml::Table::from_iter(toml::from_str::<toml::Table>(text).unwrap()).into();
         from_value::<Start>(table).unwrap_err().to_string()
     }
 

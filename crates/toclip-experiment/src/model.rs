@@ -10,8 +10,8 @@ use toml::Value;
 
 use crate::{Clip, Experiment, KeyError, Method, Mistake};
 
-use crate::value_forms::{serde_by_parse, table_with};
 use crate::value::read_value;
+use crate::value_forms::{serde_by_parse, table_with};
 
 /// Why a model takes no noise.
 const NO_NOISE: &str = "this model has random labels of its own; to flip some, write \

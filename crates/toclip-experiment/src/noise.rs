@@ -11,8 +11,8 @@ use toml::Value;
 use crate::Mistake;
 
 use crate::files::residuals;
-use crate::value_forms::deserialize_by_parse;
 use crate::value::read_value;
+use crate::value_forms::deserialize_by_parse;
 use crate::{BatchChoice, RuleChoice};
 use toclip_words::unknown;
 

@@ -8,8 +8,8 @@ use toml::Value;
 
 use crate::Mistake;
 
-use crate::value_forms::{deserialize_by_parse, serde_by_parse, table_with};
 use crate::value::read_value;
+use crate::value_forms::{deserialize_by_parse, serde_by_parse, table_with};
 use crate::{KeyError, RuleChoice};
 use toclip_words::short;
 

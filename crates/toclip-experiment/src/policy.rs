@@ -15,10 +15,10 @@ use toml::Value;
 use crate::Mistake;
 
 use crate::KeyError;
+use crate::value::read_value;
 use crate::value_forms::{
     NumberOrKind, deserialize_by_parse, no_parameters, number_or_kind, serde_by_parse,
 };
-use crate::value::read_value;
 use toclip_words::{short, unknown};
 
 /// The kinds of a schedule, as [`Shape`] knows them.
@@ -281,7 +281,8 @@ impl PolicySpec {
         };
         let unlimited = matches!(eta.shape(), Shape::Constant { value } if value.is_infinite());
         if unlimited && !matches!(self.margin, Some(StabilityMargin::Predicted { .. })) {
-            let expected = "a finite number, or a margin of the kind \"predicted\", which limits it";
+            let expected =
+                "a finite number, or a margin of the kind \"predicted\", which limits it";
             return Err(KeyError::new("learning_rate", Mistake::is("inf", expected)));
         }
         let step = step.clone();
@@ -354,9 +355,7 @@ impl PolicySpec {
         let problem = Problem::new(modes.clone(), step.clone(), policy.clone()).map_err(refuse);
         let capped = match self.margin {
             None => return Ok(policy),
-            Some(StabilityMargin::Certified { margin }) => {
-                Margin::certified(&problem?, margin)
-            }
+            Some(StabilityMargin::Certified { margin }) => Margin::certified(&problem?, margin),
             Some(StabilityMargin::Predicted { margin, time }) => {
                 Margin::predicted(&problem?, margin, time)
             }

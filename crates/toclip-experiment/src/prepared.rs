@@ -7,7 +7,7 @@ use toclip::dynamics::{
 };
 use toclip::model::{Overlaps, fixed_point};
 use toclip::noise::Noise;
-use toclip::policy::{Control, Policy, Schedule};
+use toclip::policy::{Control, Schedule};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
 use toclip::{Problem, Rule};
 use toclip_words::short;
@@ -161,7 +161,8 @@ impl Prepared {
 
     /// A sentence about the compression, if there was one.
     pub fn compression(&self) -> Option<String> {
-        let (from, to) = (self.problem.modes().modes().len(), self.compressed.modes().modes().len());
+        let (from, to) =
+            (self.problem.modes().modes().len(), self.compressed.modes().modes().len());
         (to < from).then(|| {
             format!(
                 "compressed {from} distinct eigenvalues to {to} nodes for the ODE (error at most {:.0e})",
@@ -196,7 +197,10 @@ impl Prepared {
         }
         let modes = problem.modes();
         let few = (modes.modes().len() as u64).saturating_mul(BLOCK_COST) <= modes.ambient_dim();
-        if few && self.covariates == Covariates::Gaussian && problem.supports(toclip::problem::Method::Collapsed) {
+        if few
+            && self.covariates == Covariates::Gaussian
+            && problem.supports(toclip::problem::Method::Collapsed)
+        {
             return Ok((
                 Box::new(Collapsed::new(problem)?),
                 "equal eigenvalues merged (collapsed form, exact in distribution)",

@@ -76,7 +76,9 @@ impl ExperimentFile {
     /// The title.
     pub fn name(&self) -> &str {
         match self {
-            ExperimentFile::Trajectories { name, .. } | ExperimentFile::Criteria { name, .. } => name,
+            ExperimentFile::Trajectories { name, .. } | ExperimentFile::Criteria { name, .. } => {
+                name
+            }
         }
     }
 
@@ -615,8 +617,9 @@ clip          = 0.4
         let mut said = String::new();
         for line in include_str!("model_mistakes.txt").lines() {
             let found = parse_file(&classes_with(line), Path::new("e.toml"));
-            let error = found
-                .and_then(|(file, origin)| crate::Prepared::new(file.experiment().unwrap(), &origin));
+            let error = found.and_then(|(file, origin)| {
+                crate::Prepared::new(file.experiment().unwrap(), &origin)
+            });
             let error = error.map(|_| ()).unwrap_err().to_string();
             assert!(!error.contains('\n'), "{line} says: {error}");
             said += &format!("{line}\n    {error}\n");

@@ -4,8 +4,8 @@
 
 use serde::de::value::SeqDeserializer;
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Unexpected,
-    Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess,
+    Unexpected, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use toml::Value;
@@ -52,7 +52,9 @@ impl<'de> Deserializer<'de> for Source {
             Value::Array(all) => {
                 visitor.visit_seq(SeqDeserializer::new(all.into_iter().map(Source)))
             }
-            Value::Table(table) => visitor.visit_map(Entries { rest: table.into_iter(), next: None }),
+            Value::Table(table) => {
+                visitor.visit_map(Entries { rest: table.into_iter(), next: None })
+            }
         }
     }
 
@@ -76,9 +78,7 @@ impl<'de> Deserializer<'de> for Source {
     ) -> Result<V::Value, ValueError> {
         match self.0 {
             Value::Table(_) => self.deserialize_any(visitor),
-            other => {
-                Err(ValueError::invalid_type(Unexpected::Other(&shown(&other)), &"a table"))
-            }
+            other => Err(ValueError::invalid_type(Unexpected::Other(&shown(&other)), &"a table")),
         }
     }
 
@@ -90,9 +90,7 @@ impl<'de> Deserializer<'de> for Source {
     ) -> Result<V::Value, ValueError> {
         match self.0 {
             Value::String(string) => visitor.visit_enum(string.into_deserializer()),
-            other => {
-                Err(ValueError::invalid_type(Unexpected::Other(&shown(&other)), &"a string"))
-            }
+            other => Err(ValueError::invalid_type(Unexpected::Other(&shown(&other)), &"a string")),
         }
     }
 
@@ -120,7 +118,10 @@ impl<'de> MapAccess<'de> for Entries {
         key.map(|key| seed.deserialize(key.into_deserializer())).transpose()
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, ValueError> {
+    fn next_value_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<S::Value, ValueError> {
         let Some((key, value)) = self.next.take() else {
             return Err(ValueError::custom("a value without a key"));
         };

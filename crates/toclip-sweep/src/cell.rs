@@ -56,8 +56,7 @@ impl Sweep {
         let Some(curves) = curves else { return Ok(None) };
         let result = |curve: &MethodCurve| MethodResult::new(curve, prepared.times.len());
         let found: Vec<MethodResult> = curves.iter().map(result).collect();
-        let mut of_cell =
-            self.best_thresholds(&prepared, &found).map_err(|e| e.to_string())?;
+        let mut of_cell = self.best_thresholds(&prepared, &found).map_err(|e| e.to_string())?;
         let main = Measure::main(self.model);
         let mut values = Vec::new();
         for of in &found {
@@ -117,11 +116,7 @@ fn diverged(stop: Option<Stop>, runs: Option<(usize, u64)>) -> f64 {
 }
 
 /// The values of a path, or those of an ensemble between the first and the last quantile.
-fn cell_curve(
-    curve: &MethodCurve,
-    value: Vec<f64>,
-    band: Option<&Statistics>,
-) -> CellCurve {
+fn cell_curve(curve: &MethodCurve, value: Vec<f64>, band: Option<&Statistics>) -> CellCurve {
     let edge = |quantile: Option<&Vec<f64>>| quantile.cloned().unwrap_or_default();
     let low = edge(band.and_then(|band| band.quantiles.first()));
     let high = edge(band.and_then(|band| band.quantiles.last()));

@@ -58,7 +58,11 @@ impl Sweep {
         let table: Table = toml::from_str(text).map_err(|e: toml::de::Error| {
             let start = e.span().map_or(0, |span| span.start);
             let line = 1 + text.bytes().take(start).filter(|byte| *byte == b'\n').count();
-            Error::Wrong(format!("{}, line {line}: {}", file.display(), e.message().trim_end().replace('\n', ", ")))
+            Error::Wrong(format!(
+                "{}, line {line}: {}",
+                file.display(),
+                e.message().trim_end().replace('\n', ", ")
+            ))
         })?;
         let folder = file.parent().unwrap_or(Path::new(""));
         Sweep::new(table, Some(file), folder)

@@ -12,8 +12,8 @@ use crate::arguments;
 use crate::experiment::run::{MethodCurve, Plan};
 use crate::experiment::{
     self, CriteriaReport, Experiment, ExperimentFile, ExperimentReport, FinishedRun, Method,
-    ModelReport, Origin, Prepared, RunSink, criteria_figure, criteria_table, identity, model_figure,
-    model_table, open_run_log, trajectory_table,
+    ModelReport, Origin, Prepared, RunSink, criteria_figure, criteria_table, identity,
+    model_figure, model_table, open_run_log, trajectory_table,
 };
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::output::{ProgressLog, Table, files, plots, result, tell, terminal};
@@ -188,7 +188,15 @@ impl Args {
             let report = ModelReport::new(experiment, &prepared, &curves);
             let (summary, report) = (report.to_string(), serde_json::to_value(report)?);
             let figure = model_figure(experiment, &prepared, &curves);
-            TrajectoryResults { table: model_table(&curves), figure, summary, report, took, forms, log }
+            TrajectoryResults {
+                table: model_table(&curves),
+                figure,
+                summary,
+                report,
+                took,
+                forms,
+                log,
+            }
         } else {
             let report = ExperimentReport::new(experiment, &prepared, &curves);
             let (summary, report) = (report.to_string(), serde_json::to_value(report)?);

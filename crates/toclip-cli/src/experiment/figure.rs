@@ -16,8 +16,11 @@ const HEADROOM: f64 = 3.0;
 /// R(t) of all curves.
 pub fn figure(experiment: &Experiment, prepared: &Prepared, curves: &[MethodCurve]) -> Figure {
     let clipped = experiment.clip.clips();
-    let subtitle =
-        format!("{}, d = {}", prepared.problem.step().describe(), short(prepared.spectrum.intrinsic_dim()));
+    let subtitle = format!(
+        "{}, d = {}",
+        prepared.problem.step().describe(),
+        short(prepared.spectrum.intrinsic_dim())
+    );
     let (low, high, cut) = range(curves);
     let logarithmic = low > 0.0 && high / low > LOG_FROM;
     let mut y = if logarithmic { Axis::log("risk R(t)") } else { Axis::linear("risk R(t)") };

@@ -52,7 +52,9 @@ pub fn model_table(curves: &[MethodCurve]) -> Table {
         .numbers("t", rows().map(|(curve, k)| curve.times()[k]));
     for quantity in Quantity::ALL {
         let of = |statistic: fn(&Statistics) -> &[f64]| {
-            rows().map(move |(curve, k)| statistic(curve.band()?.measures.as_ref()?.get(quantity)?).get(k).copied())
+            rows().map(move |(curve, k)| {
+                statistic(curve.band()?.measures.as_ref()?.get(quantity)?).get(k).copied()
+            })
         };
         let key = quantity.key();
         table = table
@@ -61,8 +63,7 @@ pub fn model_table(curves: &[MethodCurve]) -> Table {
             .numbers(format!("{key}_low"), of(|s| &s.quantiles[0]))
             .numbers(format!("{key}_high"), of(|s| &s.quantiles[1]));
     }
-    let overlap = |of: fn(&Overlaps) -> f64,
-                   mean: fn(&MeasureStatistics) -> &Statistics| {
+    let overlap = |of: fn(&Overlaps) -> f64, mean: fn(&MeasureStatistics) -> &Statistics| {
         rows().map(move |(curve, k)| match &curve.outcome {
             Outcome::Path { path, .. } => path.overlaps.as_ref()?.get(k).map(of),
             Outcome::Band(band) => mean(band.measures.as_ref()?).mean.get(k).copied(),
@@ -75,7 +76,11 @@ pub fn model_table(curves: &[MethodCurve]) -> Table {
 }
 
 /// A chart for each quantity that the model has.
-pub fn model_figure(experiment: &Experiment, prepared: &Prepared, curves: &[MethodCurve]) -> Figure {
+pub fn model_figure(
+    experiment: &Experiment,
+    prepared: &Prepared,
+    curves: &[MethodCurve],
+) -> Figure {
     let clipped = experiment.clip.clips();
     let mut figure = Figure::new(&experiment.name).columns(2);
     let has = |quantity: &Quantity| curves.iter().any(|curve| curve.has(*quantity));

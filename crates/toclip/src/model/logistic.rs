@@ -53,7 +53,10 @@ pub(super) fn sigmoid(x: f64) -> f64 {
 impl Model for Logistic {
     fn describe(&self) -> String {
         if self.flips > 0.0 {
-            format!("logistic regression, {}% of the labels flipped", (1e4 * self.flips).round() / 100.0)
+            format!(
+                "logistic regression, {}% of the labels flipped",
+                (1e4 * self.flips).round() / 100.0
+            )
         } else {
             "logistic regression".into()
         }
