@@ -181,6 +181,7 @@ fn expected_words(expected: &dyn Expected) -> String {
         "a sequence" => "a list",
         "a map" => "a table",
         "variant identifier" => "a string",
+        tagged if tagged.starts_with("internally tagged enum ") => "a table",
         other => other,
     }
     .into()

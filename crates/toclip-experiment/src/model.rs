@@ -70,7 +70,7 @@ impl ModelChoice {
 }
 
 /// The methods for generalised linear models.
-const METHODS: [Method; 3] = [Method::Ode, Method::Unclipped, Method::Sgd];
+pub(crate) const METHODS: [Method; 3] = [Method::Ode, Method::Unclipped, Method::Sgd];
 
 /// Refuses what does not go with the model of an experiment.
 pub(crate) fn check_model(experiment: &Experiment) -> Result<(), KeyError> {

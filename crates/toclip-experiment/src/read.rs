@@ -12,7 +12,7 @@ use toml::Value;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, Result};
-use crate::model::check_model;
+use crate::model::{METHODS, check_model};
 use crate::value_forms::no_parameters;
 use crate::{
     Criteria, Experiment, GroupsChoice, KeyError, LabelledNoise, Method, Mistake, NoiseChoice,
@@ -361,7 +361,8 @@ fn shared(
 fn check(experiment: &Experiment) -> Result<(), KeyError> {
     let Experiment { time, tolerance, points, ensemble, .. } = *experiment;
     check_numbers(time, tolerance, points, ensemble)?;
-    check_methods(&experiment.methods, &Method::ALL)?;
+    let known = if experiment.model.is_some() { &METHODS[..] } else { &Method::ALL };
+    check_methods(&experiment.methods, known)?;
     check_model(experiment)
 }
 
