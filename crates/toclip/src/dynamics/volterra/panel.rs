@@ -221,18 +221,16 @@ fn inner(a: &Nodal, b: &Nodal) -> f64 {
 mod tests {
     use super::*;
     use crate::noise::StudentT;
-    use crate::policy::{OpenLoop, Schedule};
-    use crate::spectrum::{Spectrum, Start};
+    use crate::policy::OpenLoop;
+    use crate::spectrum::{Modes, Spectrum, Start};
 
     /// $(R, D/2)$ at `t` by panels of length `h`, and what the last panel says of itself.
     fn panels(t: f64, h: f64) -> ([f64; 2], [f64; 2]) {
         let spectrum = Spectrum::power_law(7, 0.8).unwrap();
         let modes = Modes::new(&spectrum, &Start::Uniform { norm: 2.0 }).unwrap();
-        let noise = StudentT::new(2.0, 0.4).unwrap();
-        let policy =
-            OpenLoop::new(Schedule::constant(0.9).unwrap(), Schedule::constant(0.8).unwrap());
-        let step = Step::new(&noise);
-        let mut panel = Panel::new(&modes, &step, &policy);
+        let (noise, policy) = (StudentT::new(2.0, 0.4), OpenLoop::constant(0.9, 0.8));
+        let problem = Problem::new(modes, noise.unwrap(), policy.unwrap()).unwrap();
+        let mut panel = Panel::new(&problem);
         loop {
             assert!(panel.solve(h, f64::INFINITY, 1e-15), "no convergence");
             let end = panel.t + h;
