@@ -56,7 +56,7 @@ impl StabilityLimits {
 ///
 /// # Errors
 /// [`Error::Parameter`](crate::Error::Parameter) for an impossible threshold,
-/// [`Error::Invalid`](crate::Error::Invalid) for a rule that has no factors there.
+/// [`StepError`](crate::StepError) for a rule that has no factors there.
 ///
 /// ```
 /// use toclip::{criteria::stability_limits, noise::NoNoise};
