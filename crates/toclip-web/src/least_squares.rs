@@ -152,7 +152,7 @@ impl Explored for ExploredLeastSquares {
         let best = best_threshold(step, risk).map_err(|error| error.to_string())?;
         let fisher = match fisher_limit(step, risk) {
             Ok(limit) => Some(limit),
-            Err(Error::NotProvided { .. } | Error::Invalid(_)) => None,
+            Err(Error::NotProvided { .. } | Error::Step(_)) => None,
             Err(error) => return Err(error.to_string()),
         };
         Ok(BestThreshold {

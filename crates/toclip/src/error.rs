@@ -1,4 +1,9 @@
-//! The one error type of the crate.
+//! The error type of the crate: what several rooms refuse, and the errors of each room.
+
+use crate::factors::combination::StepError;
+use crate::noise::NoiseError;
+use crate::rule::groups::GroupError;
+use crate::spectrum::{SpectrumError, StartError};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -8,7 +13,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A parameter outside its domain.
-    #[error("{}", refused(name, *value, expected))]
+    #[error("{name} = {} is not allowed: {expected}", plain(*value))]
     Parameter {
         /// The parameter's name, as the user writes it.
         name: &'static str,
@@ -59,15 +64,36 @@ pub enum Error {
         /// The trait method that would provide it.
         method: &'static str,
     },
+    /// A range that ends before it begins.
+    #[error("{what} needs ranges low ≤ high, with a finite largest threshold")]
+    EmptyRange {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A distribution of the noise that is none.
+    #[error(transparent)]
+    Noise(#[from] NoiseError),
+    /// Groups of coordinates that are none.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// A combination of noise, batch, rule and privacy without a theory.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// Eigenvalues that no covariance has.
+    #[error(transparent)]
+    Spectrum(#[from] SpectrumError),
+    /// A start that does not fit the spectrum.
+    #[error(transparent)]
+    Start(#[from] StartError),
 }
 
 /// The value as it was given, without the hundreds of zeros of a very large or small one.
-fn refused(name: &str, value: f64, expected: &str) -> String {
+pub(crate) fn plain(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || size.is_infinite() || (1e-6..1e16).contains(&size) {
-        format!("{name} = {value} is not allowed: {expected}")
+        value.to_string()
     } else {
-        format!("{name} = {value:e} is not allowed: {expected}")
+        format!("{value:e}")
     }
 }
 

@@ -39,9 +39,10 @@
 //!
 //! Two ratios decide ([`criteria`]). Clipping raises the largest stable learning rate by the factor
 //! CSC $= \mu/\nu$. And since it multiplies descent by $\mu$ and variance by $\nu$, at equal
-//! descent it divides the variance by CCC $= \mu^2/\nu$: **clipping beats every learning rate of
-//! unclipped SGD exactly where some threshold has CCC > 1**. Under Gaussian noise none has. Under
-//! noise with outliers, many do, and [`criteria::best_threshold`] finds the best.
+//! descent it divides the variance by CCC $= \mu^2/\nu$: **with the rate raised from $\eta$ to
+//! $\eta/\mu$, clipping beats unclipped SGD at $\eta$ exactly where CCC > 1**. Under Gaussian noise no
+//! threshold has that. Under noise with outliers many do, and [`criteria::best_threshold`] finds the
+//! best.
 //!
 //! ```
 //! use toclip::{criteria::best_threshold, noise::{Gaussian, StudentT}};
@@ -141,11 +142,12 @@ mod sim;
 pub use error::{Error, Result};
 pub use factors::Factors;
 pub use factors::batch::{Batch, SquaredResidual};
+pub use factors::combination::StepError;
 pub use factors::kernel::{Moments, clipped_normal};
 pub use factors::step::Step;
 pub use numerics::student::student_critical;
 pub use optimizer::Optimizer;
 pub use optimizer::momentum::{Memory, Momentum, OnSkip};
 pub use problem::Problem;
-pub use rule::groups::{Group, Groups};
+pub use rule::groups::{Group, GroupError, Groups};
 pub use rule::{Rule, Smooth};

@@ -5,7 +5,7 @@ use crate::factors::check_risk;
 use crate::factors::information::information;
 use crate::factors::step::Step;
 use crate::noise::Feature;
-use crate::numerics::maximise::{log_grid, refined};
+use crate::numerics::maximise::{PRECISION, log_grid, refined};
 use crate::parallel::map_timed;
 use crate::rule::Rule;
 use serde::Serialize;
@@ -33,9 +33,27 @@ const ROUNDING: f64 = 1e-12;
 /// Thresholds this far apart are not the same peak, and how often the end of a plateau is bisected.
 const DISTINCT: f64 = 1.01;
 const BISECTIONS: usize = 40;
-/// Points of the search for each factor of ten in $c$, and about every feature.
-const PER_DECADE: f64 = 16.0;
-const OFFSETS: [f64; 13] = [-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0];
+/// Thresholds so far below the smallest one that matters, as shares of it, stand for the limit $c \to
+/// 0$.
+const NEAR_ZERO: f64 = 1e-5;
+const NEARER_ZERO: f64 = 1e-7;
+
+/// How finely thresholds are searched.
+pub(super) struct Search {
+    /// Points of the grid for each factor of ten in $c$.
+    pub per_decade: f64,
+    /// Points of the grid about every feature, in units of its width.
+    pub offsets: &'static [f64],
+    /// The precision of a peak, in $\ln c$.
+    pub precision: f64,
+}
+
+/// The search at one risk.
+const THOROUGH: Search = Search {
+    per_decade: 16.0,
+    offsets: &[-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
+    precision: PRECISION,
+};
 
 /// $c^\ast = \arg\max_c \mu_c^2(R)/\nu_c(R)$ over $0 < c \le \infty$.
 ///
@@ -59,7 +77,7 @@ const OFFSETS: [f64; 13] = [-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.
 ///
 /// # Errors
 /// [`Error::Parameter`](crate::Error::Parameter) for a risk that is negative or not finite,
-/// [`Error::Invalid`](crate::Error::Invalid) or [`Error::NotProvided`](crate::Error::NotProvided)
+/// [`StepError`](crate::StepError) or [`Error::NotProvided`](crate::Error::NotProvided)
 /// for a rule that has no factors here.
 ///
 /// ```
@@ -85,21 +103,15 @@ pub(super) fn best_for_residual(step: &Step<'_>, r: f64) -> Result<BestThreshold
         return best;
     }
     let efficiency = Efficiency::new(step, r);
-    let grid = thresholds(&step.features(r), PER_DECADE, &OFFSETS);
-    let Some(&smallest) = grid.first() else {
-        return Ok(BestThreshold::unclipped(efficiency.second_moment));
-    };
-    let values = map_timed(&grid, |&c| efficiency.at(c));
-    let (c, top) = refined(&grid, &values, |c| efficiency.at(c));
+    let Found { optimum, smallest, top, .. } = efficiency.search(&THOROUGH);
     let ccc = |efficient: f64| efficient * efficiency.second_moment;
-    Ok(match efficiency.optimum(smallest, c, top) {
+    Ok(match optimum {
         Optimum::Unclipped => BestThreshold::unclipped(efficiency.second_moment),
         Optimum::Small => {
             let limit = efficiency.limit(smallest, top);
             BestThreshold { c: 0.0, mu: 0.0, m2: 0.0, ccc: ccc(limit), efficiency: limit }
         }
         Optimum::At(c) => {
-            let c = efficiency.end_of_plateau(&grid, &values, c, top);
             let x = step.residual_moments(r, c);
             BestThreshold { c, mu: x.mu, m2: x.m2, ccc: ccc(top), efficiency: top }
         }
@@ -167,10 +179,18 @@ pub(crate) enum Optimum {
     Small,
 }
 
-impl Optimum {
-    pub fn is_at(self) -> bool {
-        matches!(self, Optimum::At(_))
-    }
+/// The result of a search.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub optimum: Optimum,
+    /// The smallest threshold that matters.
+    pub smallest: f64,
+    /// The highest efficiency at or above it.
+    pub top: f64,
+    /// The efficiency as $c \to 0$.
+    pub towards_zero: f64,
+    /// Whether thresholds far from the best one are equally good, to rounding.
+    pub is_flat: bool,
 }
 
 /// $\mu^2/m^{(2)}$ as a function of the threshold, in the unit of one residual; zero where $\mu \le
@@ -186,82 +206,78 @@ impl<'a> Efficiency<'a> {
         Efficiency { step, r, second_moment: step.residual_second_moment(r) }
     }
 
-    /// $E X^2$.
-    pub fn second_moment(&self) -> f64 {
-        self.second_moment
-    }
-
     pub fn at(&self, c: f64) -> f64 {
         let x = self.step.residual_moments(self.r, c);
         if x.mu <= 0.0 { 0.0 } else { x.mu * (x.mu / x.m2) }
     }
 
-    /// Far below the smallest threshold that matters.
-    fn towards_zero(&self, smallest: f64) -> (f64, f64) {
-        (self.at(1e-5 * smallest), self.at(1e-7 * smallest))
-    }
-
     /// The limit as $c \to 0$, by extrapolation: a constant for a density, near which the efficiency
     /// is linear in $c$, and infinite for an atom at zero, where it grows like $1/c^2$.
     fn limit(&self, smallest: f64, top: f64) -> f64 {
-        let (near, nearer) = self.towards_zero(smallest);
+        let (near, nearer) = (self.at(NEAR_ZERO * smallest), self.at(NEARER_ZERO * smallest));
         if nearer.is_infinite() || nearer > 2.0 * near.max(top) {
             f64::INFINITY
         } else {
+            // Linear in c: 99 is the ratio of the two thresholds, less one.
             nearer + (nearer - near) / 99.0
         }
     }
 
-    /// Whether thresholds of the grid far from `c` are as good, to rounding.
-    pub fn is_flat(grid: &[f64], values: &[f64], c: f64, top: f64) -> bool {
+    /// The best threshold.
+    pub fn search(&self, search: &Search) -> Found {
+        let grid = thresholds(&self.step.features(self.r), search);
+        let Some(&smallest) = grid.first() else {
+            let (optimum, top) = (Optimum::Unclipped, 1.0 / self.second_moment);
+            return Found { optimum, smallest: 0.0, top, towards_zero: 0.0, is_flat: false };
+        };
+        let values = map_timed(&grid, |&c| self.at(c));
+        let (c, top) = refined(&grid, &values, search.precision, |c| self.at(c));
+        let towards_zero = self.at(NEARER_ZERO * smallest);
         let is_far = |x: f64| !(c / DISTINCT..=c * DISTINCT).contains(&x);
-        grid.iter().zip(values).any(|(&x, &value)| is_far(x) && is_as_good(value, top))
+        let mut each = grid.iter().zip(&values);
+        let is_flat = each.any(|(&x, &value)| is_far(x) && is_as_good(value, top));
+        let optimum = if towards_zero >= top {
+            Optimum::Small
+        } else if top * self.second_moment <= 1.0 + ROUNDING {
+            Optimum::Unclipped
+        } else if is_flat {
+            Optimum::At(self.end_of_plateau(&grid, &values, top).unwrap_or(c))
+        } else {
+            Optimum::At(c)
+        };
+        Found { optimum, smallest, top, towards_zero, is_flat }
     }
 
-    /// The largest threshold that is as good as `c`, to rounding. Skipping is equally good at every
-    /// threshold between the residuals and outliers far from them: the search would leave it to
-    /// rounding which of those is found, and the largest is farthest from losing good steps.
-    fn end_of_plateau(&self, grid: &[f64], values: &[f64], c: f64, top: f64) -> f64 {
+    /// The largest threshold that is as good as the best, to rounding. Skipping is equally good at
+    /// every threshold between the residuals and outliers far from them: the search would leave it
+    /// to rounding which of those is found, and the largest is farthest from losing good steps.
+    fn end_of_plateau(&self, grid: &[f64], values: &[f64], top: f64) -> Option<f64> {
         let is_end = |i: &usize| is_as_good(values[i - 1], top) && !is_as_good(values[*i], top);
-        let end = (1..grid.len()).rfind(is_end).map(|i| (grid[i - 1], grid[i]));
-        let Some((mut low, mut high)) = end.filter(|_| Self::is_flat(grid, values, c, top)) else {
-            return c;
-        };
+        let end = (1..grid.len()).rfind(is_end)?;
+        let (mut low, mut high) = (grid[end - 1], grid[end]);
         for _ in 0..BISECTIONS {
             let middle = (low * high).sqrt();
             if is_as_good(self.at(middle), top) { low = middle } else { high = middle }
         }
-        low
-    }
-
-    /// The optimum, given the highest peak above the smallest threshold that matters.
-    pub fn optimum(&self, smallest: f64, c: f64, top: f64) -> Optimum {
-        let (_, nearer) = self.towards_zero(smallest);
-        if nearer >= top {
-            Optimum::Small
-        } else if self.second_moment.is_finite() && top * self.second_moment <= 1.0 + ROUNDING {
-            Optimum::Unclipped
-        } else {
-            Optimum::At(c)
-        }
+        Some(low)
     }
 }
 
 /// Whether an efficiency is the highest, to rounding.
-pub(super) fn is_as_good(value: f64, top: f64) -> bool {
+fn is_as_good(value: f64, top: f64) -> bool {
     value >= top * (1.0 - ROUNDING)
 }
 
 /// A grid of thresholds fine enough for every feature of the distribution.
-pub(super) fn thresholds(features: &[Feature], per_decade: f64, offsets: &[f64]) -> Vec<f64> {
+fn thresholds(features: &[Feature], search: &Search) -> Vec<f64> {
     let scales = features.iter().flat_map(|f| [f.at.abs(), f.width]).filter(|x| *x > 0.0);
     let (low, high) = scales.fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x), b.max(x)));
     if high == 0.0 {
         return Vec::new();
     }
-    let mut grid = log_grid(1e-2 * low, 1e2 * high, per_decade);
+    let mut grid = log_grid(1e-2 * low, 1e2 * high, search.per_decade);
     for f in features {
-        grid.extend(offsets.iter().map(|k| f.at.abs() + k * f.width));
+        grid.extend(search.offsets.iter().map(|k| f.at.abs() + k * f.width));
     }
     grid.retain(|c| *c >= 1e-2 * low);
     grid.sort_by(f64::total_cmp);

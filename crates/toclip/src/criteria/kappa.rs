@@ -39,7 +39,7 @@ impl KappaBounds {
 /// corner $c = \sqrt{2R+\sigma^2}$ always on it, and refined in $c$ and $R$ in turn.
 ///
 /// # Errors
-/// [`Error::Parameter`] for an impossible range, [`Error::InfiniteVariance`] where $\sigma =
+/// [`Error::Parameter`] or [`Error::EmptyRange`] for an impossible range, [`Error::InfiniteVariance`] where $\sigma =
 /// \infty$.
 ///
 /// ```
@@ -61,8 +61,7 @@ pub fn kappa_bounds<'a>(
     check_threshold(thresholds.0)?;
     check_threshold(thresholds.1)?;
     if risks.0 > risks.1 || thresholds.0 > thresholds.1 || thresholds.1.is_infinite() {
-        let what = "kappa_bounds needs ranges low ≤ high, with a finite largest threshold";
-        return Err(Error::Invalid(what.into()));
+        return Err(Error::EmptyRange { what: "kappa_bounds" });
     }
     Factors::new(&step, risks.0, thresholds.0)?.nu()?;
     let search = Search { step, risks, thresholds };

@@ -55,7 +55,7 @@ impl StabilityLimits {
 ///
 /// # Errors
 /// [`Error::Parameter`](crate::Error::Parameter) for an impossible threshold,
-/// [`Error::Invalid`](crate::Error::Invalid) for a rule that has no factors there.
+/// [`StepError`](crate::StepError) for a rule that has no factors there.
 ///
 /// ```
 /// use toclip::{Problem, criteria::stability_limits, noise::NoNoise, policy::OpenLoop};

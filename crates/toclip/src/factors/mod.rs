@@ -1,6 +1,7 @@
 //! The reduction factors $\mu$ and $\nu$, and the two criteria CSC and CCC.
 
 pub(crate) mod batch;
+pub(crate) mod combination;
 pub(crate) mod information;
 pub(crate) mod kernel;
 pub(crate) mod step;
@@ -24,7 +25,7 @@ use serde::Serialize;
 /// let noise = Rademacher::from_sigma(5.0, 0.2)?;
 /// let at = Factors::new(&noise, 3.0, 2.0)?;
 /// assert!((at.ccc()? - 2.5).abs() < 0.05);
-/// // CCC > 1: clipping here beats every learning rate of unclipped SGD.
+/// // CCC > 1: at equal descent, that is with the rate raised to η/μ, clipping has less noise.
 /// # Ok::<(), toclip::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -35,11 +36,11 @@ pub struct Factors {
     pub c: f64,
     /// $\mu_c(R)$, the descent reduction factor.
     pub mu: f64,
-    /// $m^{(2)}_c(R)$, the mean square of the clipped residual; of a batch, that of the step, which
-    /// is about $1/B$ of it.
+    /// $m^{(2)}_c(R)$, the mean square of the clipped residual. For a batch it is that of the mean
+    /// of $B$ samples, so about $1/B$ of that of one.
     pub m2: f64,
-    /// $E X^2 = 2R + E\epsilon^2$, twice the population risk; infinite for heavy tails. Of a batch,
-    /// $E X^2/B$: what $m^{(2)}$ is without clipping.
+    /// $E X^2 = 2R + E\epsilon^2$, twice the population risk; infinite for heavy tails. For a
+    /// batch $E X^2/B$: what $m^{(2)}$ is without clipping.
     pub second_moment: f64,
 }
 
@@ -49,9 +50,9 @@ impl Factors {
     /// # Errors
     /// [`Error::Parameter`] for another $R$ or $c$, also for one that is not between $10^{-100}$ and
     /// $10^{100}$ where factors are integrals: of batches, and of rules other than clipping;
-    /// [`Error::Invalid`] for a batch whose integrals do not converge.
+    /// [`StepError`](crate::StepError) for a batch whose integrals do not converge.
     ///
-    /// Of a batch, $\nu_B = E\min(S, c^2B)/E S$, and CSC and CCC compare with unclipped SGD on the
+    /// A batch has $\nu_B = E\min(S, c^2B)/E S$, and its CSC and CCC compare with unclipped SGD on the
     /// same batches:
     ///
     /// ```
@@ -124,7 +125,8 @@ impl Factors {
         Ok(if self.mu == 0.0 { 0.0 } else { self.mu * root * root * share })
     }
 
-    /// CCC $= \mu^2/\nu$: above one, clipping beats unclipped SGD at every learning rate.
+    /// CCC $= \mu^2/\nu$. Above one, clipping beats unclipped SGD at equal descent: with the rate
+    /// raised from $\eta$ to $\eta/\mu$ it descends as fast, with the variance divided by CCC.
     ///
     /// In statistics it is the efficiency of Huber's M-estimator relative to the mean.
     ///

@@ -2,11 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::factors::batch::Batch;
+use crate::factors::combination::{self, StepError};
 use crate::factors::kernel::Moments;
 use crate::factors::table::{FactorTable, TablePoint};
 use crate::factors::{check_risk, check_threshold};
 use crate::noise::{Feature, Noise};
-use crate::numbers::short;
 use crate::privacy::Privacy;
 use crate::rule::Rule;
 use crate::rule::by_value::clipped_coordinate;
@@ -66,7 +66,7 @@ impl<'a> Step<'a> {
     /// The same step with another batch.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a noise that does not provide its
+    /// [`StepError`] for a noise that does not provide its
     /// [`squared_residual`](Noise::squared_residual), where several residuals are clipped together,
     /// and for a rule that is not defined for such a batch.
     pub fn with_batch(self, batch: Batch) -> Result<Self> {
@@ -76,8 +76,8 @@ impl<'a> Step<'a> {
     /// The same step with another rule.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a rule that this noise or batch does not allow: the sentence says
-    /// what is possible.
+    /// [`StepError`] or [`Error::NotProvided`] for a rule that this noise or batch does not allow: the
+    /// message says what is possible.
     ///
     /// ```
     /// use toclip::{Factors, Rule, Step, noise::Rademacher};
@@ -110,44 +110,14 @@ impl<'a> Step<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] unless each sample is clipped, by its norm.
+    /// [`StepError`] unless each sample is clipped, by its norm.
     pub fn with_privacy(self, privacy: Privacy) -> Result<Self> {
         Step { privacy: Some(privacy), ..self }.checked()
     }
 
-    /// Refuses combinations of noise, batch, rule and privacy that the theory does not cover.
     fn checked(self) -> Result<Self> {
-        self.batch.check(self.noise())?;
-        let single = self.batch.together() == 1;
-        if self.privacy.is_some() && !(single && self.rule == Rule::Clip) {
-            return Err(Error::Invalid(format!(
-                "private SGD bounds what each sample contributes: clip each sample by its norm \
-                 (rule clip, clipping per sample or a batch of one), not {} of {}",
-                self.rule.name(),
-                self.batch
-            )));
-        }
-        match &self.rule {
-            Rule::Optimal if !single => Err(Error::Invalid(
-                "the optimal rule is the score of one residual, and a batch has several: use a \
-                 batch of one, or apply it to each sample"
-                    .into(),
-            )),
-            Rule::ByValue if !single => Err(Error::Invalid(
-                "clipping by value is solved for the gradient of one sample: use a batch of one, or \
-                 clip each sample"
-                    .into(),
-            )),
-            Rule::Clip | Rule::ByValue | Rule::PerGroup(_) => Ok(self),
-            _ if single && self.noise().residual_density(1.0, 0.0).is_none() => {
-                Err(Error::NotProvided {
-                    family: self.noise().describe(),
-                    what: "the density of the residual",
-                    method: "residual_density",
-                })
-            }
-            _ => Ok(self),
-        }
+        combination::check(self.noise(), self.batch, &self.rule, self.privacy)?;
+        Ok(self)
     }
 
     /// The noise of one sample.
@@ -259,7 +229,7 @@ impl<'a> Step<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a risk, threshold or eigenvalue out of range; [`Error::Invalid`]
+    /// [`Error::Parameter`] for a risk, threshold or eigenvalue out of range; [`StepError`]
     /// for [`Rule::PerGroup`], which depends on groups and not on eigenvalues.
     pub fn eigenvalue_moments(&self, lambda: f64, r: f64, c: f64) -> Result<Moments> {
         check_risk(r)?;
@@ -276,11 +246,7 @@ impl<'a> Step<'a> {
                 let x = clipped_coordinate(self.noise(), lambda, r, c);
                 Ok(Moments { mu: x.mu, m2: x.m2 / self.batch.size() as f64 })
             }
-            Rule::PerGroup(_) => Err(Error::Invalid(
-                "clip per group has factors for each group, whatever the eigenvalue: ask for those \
-                 of a group"
-                    .into(),
-            )),
+            Rule::PerGroup(_) => Err(StepError::EigenvalueOfGroups.into()),
             _ => {
                 let x = self.moments(r, c);
                 self.check_defined(r, c, x)?;
@@ -303,7 +269,7 @@ impl<'a> Step<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a risk or threshold out of range; [`Error::Invalid`] for a group
+    /// [`Error::Parameter`] for a risk or threshold out of range; [`StepError`] for a group
     /// that is not there, and for [`Rule::ByValue`].
     pub fn group_moments(&self, group: usize, r: f64, c: f64) -> Result<Moments> {
         check_risk(r)?;
@@ -316,10 +282,7 @@ impl<'a> Step<'a> {
             }
         };
         let Some(ratio) = ratios.get(group) else {
-            return Err(Error::Invalid(format!(
-                "there is no group {group}: there are {}, counted from 0",
-                ratios.len()
-            )));
+            return Err(StepError::NoGroup { group, count: ratios.len() }.into());
         };
         let x = match self.rule {
             Rule::PerGroup(_) => self.clipped_moments(r, c * ratio),
@@ -419,53 +382,6 @@ impl<'a> Step<'a> {
             return Err(Error::parameter("c", c, expected));
         }
         Ok(())
-    }
-
-    /// Refuses a rule that has no single $\mu$ and $m^{(2)}$.
-    pub(crate) fn check_radial(&self) -> Result<()> {
-        if self.rule.is_radial() {
-            return Ok(());
-        }
-        Err(Error::Invalid(format!(
-            "the rule `{}` has factors for each eigenvalue, not one pair for all of them",
-            self.rule.name()
-        )))
-    }
-
-    /// Refuses factors that are NaN, and says why they are.
-    pub(crate) fn check_defined(&self, r: f64, c: f64, x: Moments) -> Result<()> {
-        if self.rule == Rule::Normalise && c == f64::INFINITY {
-            return Err(Error::parameter(
-                "c",
-                c,
-                "to normalise gradients, give a finite threshold",
-            ));
-        }
-        if self.rule == Rule::Optimal && x.m2 == 0.0 && self.residual_second_moment(r) > 0.0 {
-            return Err(Error::Invalid(format!(
-                "the optimal rule at R = {} for {} noise: the residual has atoms or jumps there, \
-                 and its score is not a function; use R > 0",
-                short(r),
-                self.noise().describe()
-            )));
-        }
-        if !x.mu.is_nan() && !x.m2.is_nan() {
-            return Ok(());
-        }
-        let (noise, r, c) = (self.noise().describe(), short(r), short(c));
-        Err(Error::Invalid(if self.batch.together() > 1 {
-            format!(
-                "the factors of a batch at R = {r}, c = {c} did not converge for {noise} noise: \
-                 its parts are too narrow for their distances; widen the narrowest, or leave out \
-                 the rarest"
-            )
-        } else {
-            format!(
-                "the factors of rule `{}` at R = {r}, c = {c} need the density of the residual, \
-                 which {noise} noise does not provide at this risk",
-                self.rule.name()
-            )
-        }))
     }
 }
 

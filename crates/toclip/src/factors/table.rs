@@ -2,14 +2,13 @@
 
 use crate::factors::kernel::Moments;
 use crate::factors::step::Step;
-use crate::numerics::risk_table::{EVERYWHERE, Filled, RiskTable, Span};
+use crate::numerics::risk_table::{EVERYWHERE, PanelValues, RiskTable, Span};
 use crate::parallel::map_timed;
 use crate::policy::Policy;
 use crate::rule::Rule;
 use std::sync::Arc;
 
-/// Points on a panel, and the error it may have: ODEs at a tolerance of $10^{-8}$ do not see it.
-const POINTS: usize = 16;
+/// The relative error of tabulated factors: ODEs at a tolerance of $10^{-8}$ do not see it.
 const TOLERANCE: f64 = 1e-12;
 
 /// $\mu_{c(R)}(R)$ and $m^{(2)}_{c(R)}(R)$ of a step with a threshold that is a function of the risk.
@@ -19,7 +18,7 @@ const TOLERANCE: f64 = 1e-12;
 /// (one residual, clipped or normalised) have no table.
 #[derive(Debug, Clone)]
 pub(crate) struct FactorTable {
-    table: Arc<RiskTable<2, POINTS>>,
+    table: Arc<RiskTable<2>>,
 }
 
 /// A point at which the factors are needed.
@@ -29,7 +28,7 @@ pub(crate) struct TablePoint {
     pub r: f64,
     /// The threshold.
     pub c: f64,
-    /// The risks around this one between which the threshold is a smooth curve.
+    /// The risks around this one between which the threshold is a smooth curve; empty for none.
     pub span: Span,
 }
 
@@ -43,7 +42,7 @@ impl TablePoint {
 impl FactorTable {
     /// An empty table; `None` for a step whose factors are cheap.
     pub fn new(step: &Step<'_>) -> Option<Self> {
-        step.is_slow().then(|| FactorTable { table: Arc::new(RiskTable::new(TOLERANCE)) })
+        step.is_slow().then(|| FactorTable { table: Arc::default() })
     }
 
     /// The factors at a risk and a threshold, which is `threshold` of it.
@@ -53,19 +52,20 @@ impl FactorTable {
         TablePoint { r, c, span }: TablePoint,
         threshold: impl Fn(f64) -> f64,
     ) -> Moments {
-        // Without a threshold there are closed forms.
-        if c == f64::INFINITY && *step.rule() != Rule::Optimal {
+        // Without a threshold there are closed forms; and next to a jump of the threshold no curve.
+        if (c == f64::INFINITY && *step.rule() != Rule::Optimal) || span.0 >= span.1 {
             return step.moments(r, c);
         }
         let fill = |risks: &[f64]| {
             // Thresholds one by one: they may come from a table that is filled only once.
             let points: Vec<(f64, f64)> = risks.iter().map(|&r| (r, threshold(r))).collect();
-            Filled::Values(map_timed(&points, |&(r, c)| {
+            let factors = map_timed(&points, |&(r, c)| {
                 let x = step.moments(r, c);
                 [x.mu, x.m2]
-            }))
+            });
+            Some(PanelValues::relative(factors, TOLERANCE))
         };
-        match self.table.at(r, span, &fill) {
+        match self.table.at(r, span, &fill).map(|piece| piece.values) {
             Some([mu, m2]) => Moments { mu, m2 },
             None => step.moments(r, c),
         }

@@ -4,7 +4,7 @@ use super::{Coefficients, Label, Model, Overlaps};
 use crate::error::{Error, Result};
 use crate::noise::{Noise, short, spread};
 use crate::numerics::quadrature::{half_line, interval, panels_from};
-use crate::numerics::risk_table::{EVERYWHERE, Filled, RiskTable};
+use crate::numerics::risk_table::{EVERYWHERE, PanelValues, RiskTable};
 use rand::Rng;
 use std::sync::{Arc, OnceLock};
 
@@ -37,7 +37,7 @@ pub struct Huber {
 /// $E\thinspace\ell$ along the risk: the integral over a heavy tail takes up to a second.
 #[derive(Debug)]
 struct Losses {
-    table: RiskTable<1, 16>,
+    table: RiskTable<1>,
     /// That at the spread [`ANCHOR`]$\cdot\delta$.
     anchor: OnceLock<f64>,
 }
@@ -56,7 +56,7 @@ impl Huber {
         if !(delta > 0.0) {
             return Err(Error::parameter("delta", delta, "give a positive number, or infinity"));
         }
-        let losses = Losses { table: RiskTable::new(TOLERANCE), anchor: OnceLock::new() };
+        let losses = Losses { table: RiskTable::default(), anchor: OnceLock::new() };
         Ok(Huber { noise, delta, losses: Arc::new(losses) })
     }
 
@@ -163,9 +163,9 @@ impl Model for Huber {
         if self.noise.mean().is_none() {
             return f64::INFINITY;
         }
-        let fill = |risks: &[f64]| Filled::Values(self.losses(risks));
+        let fill = |risks: &[f64]| Some(PanelValues::relative(self.losses(risks), TOLERANCE));
         match self.losses.table.at(r, EVERYWHERE, &fill) {
-            Some([loss]) => loss,
+            Some(piece) => piece.values[0],
             None => self.integrated_loss(r),
         }
     }

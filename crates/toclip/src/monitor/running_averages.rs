@@ -134,7 +134,7 @@ impl Halves {
         if !(memory >= 1.0 && memory.is_finite()) {
             return Err(Error::parameter("memory", memory, "must be finite and at least 1"));
         }
-        let zeros = || {
+        let zeros = || -> Result<Vec<f64>> {
             let mut mean = Vec::new();
             mean.try_reserve_exact(dimension).map_err(|_| {
                 let expected = "two vectors of this length do not fit into memory";

@@ -1,7 +1,7 @@
 //! Noise given by its density: the easiest way to add a distribution of your own.
 
-use super::{Feature, Noise, check_scale, spread};
-use crate::error::{Error, Result};
+use super::{Feature, Noise, NoiseError, check_scale, spread};
+use crate::error::Result;
 use crate::factors::batch::SquaredResidual;
 use crate::factors::batch::squared_residual::TransformShape;
 use crate::factors::kernel::{Moments, clipped_normal};
@@ -40,7 +40,7 @@ impl Density {
     /// From a name, the density, the quantile function (to sample) and a typical scale.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for an impossible scale, [`Error::Invalid`] if the density is negative
+    /// [`Error::Parameter`] for an impossible scale, [`NoiseError`] if the density is negative
     /// or does not integrate to one within $10^{-6}$.
     ///
     /// ```
@@ -75,10 +75,7 @@ impl Density {
         let [mass, absolute, second, first] =
             noise.integrate(&[], |e| [1.0, e.abs(), e * e, e.max(0.0)]);
         if !((mass - 1.0).abs() < 1e-6) {
-            return Err(Error::Invalid(format!(
-                "the density of {} noise integrates to {mass}, not 1: is it normalised, and is {scale} its typical scale?",
-                noise.name
-            )));
+            return Err(NoiseError::NotNormalised { name: noise.name, mass, scale }.into());
         }
         noise.mean = absolute.is_finite().then_some(2.0 * first - absolute);
         noise.second_moment = second;

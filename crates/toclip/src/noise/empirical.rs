@@ -1,6 +1,6 @@
 //! Residuals from data as the distribution of the noise.
 
-use super::{Feature, Noise, mixture::normal_density, spread};
+use super::{Feature, Noise, NoiseError, mixture::normal_density, spread};
 use crate::error::{Error, Result};
 use crate::factors::batch::SquaredResidual;
 use crate::factors::batch::squared_residual::TransformShape;
@@ -87,18 +87,13 @@ impl Empirical {
     /// From the residuals $e_1, \dots, e_n$, in any order.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there are none or one is not finite, with its position.
+    /// [`NoiseError`] if there are none or one is not finite, with its position.
     pub fn new(values: &[f64]) -> Result<Self> {
         if values.is_empty() {
-            return Err(Error::Invalid("empirical noise needs at least one residual".into()));
+            return Err(NoiseError::NoResiduals.into());
         }
-        if let Some(i) = values.iter().position(|x| !(x.abs() <= 1e150)) {
-            let what = format!(
-                "residual number {} is {}: residuals must be finite, at most 1e150",
-                i + 1,
-                values[i]
-            );
-            return Err(Error::Invalid(what));
+        if let Some(index) = values.iter().position(|x| !(x.abs() <= 1e150)) {
+            return Err(NoiseError::Residual { index, value: values[index] }.into());
         }
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);

@@ -1,6 +1,6 @@
 //! Gaussian mixtures.
 
-use super::{Feature, Noise};
+use super::{Feature, Noise, NoiseError};
 use crate::error::{Error, Result};
 use crate::factors::batch::SquaredResidual;
 use crate::factors::kernel::{Moments, clipped_normal};
@@ -55,12 +55,12 @@ impl TryFrom<Raw> for Mixture {
     fn try_from(raw: Raw) -> Result<Self> {
         let n = raw.weights.len();
         if raw.means.len() != n || raw.stds.len() != n {
-            return Err(Error::Invalid(format!(
-                "a Gaussian mixture needs as many means and stds as weights, got {} weights, {} means, {} stds",
-                n,
-                raw.means.len(),
-                raw.stds.len()
-            )));
+            return Err(NoiseError::MixtureLengths {
+                weights: n,
+                means: raw.means.len(),
+                stds: raw.stds.len(),
+            }
+            .into());
         }
         let parts = raw.weights.iter().zip(&raw.means).zip(&raw.stds);
         let components: Vec<_> =
@@ -83,7 +83,7 @@ impl Mixture {
     /// From at least one component; weights are rescaled to add up to one.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without a positive weight, [`Error::Parameter`] for a negative weight,
+    /// [`NoiseError`] without a positive weight, [`Error::Parameter`] for a negative weight,
     /// a mean that is not finite or a negative standard deviation.
     pub fn new(components: &[Component]) -> Result<Self> {
         let total: f64 = components.iter().map(|k| k.weight).sum();
@@ -103,8 +103,7 @@ impl Mixture {
             }
         }
         if !(total > 0.0 && total.is_finite()) {
-            let what = "a Gaussian mixture needs at least one component of positive weight";
-            return Err(Error::Invalid(what.into()));
+            return Err(NoiseError::NoWeight.into());
         }
         let present = components.iter().filter(|k| k.weight > 0.0);
         let rescaled = present.map(|k| Component { weight: k.weight / total, ..*k });

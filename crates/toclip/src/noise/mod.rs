@@ -35,6 +35,7 @@
 
 mod density;
 mod empirical;
+mod error;
 mod family;
 mod gaussian;
 mod laplace;
@@ -46,6 +47,7 @@ mod uniform;
 
 pub use density::Density;
 pub use empirical::Empirical;
+pub use error::NoiseError;
 pub use family::Family;
 pub use gaussian::Gaussian;
 pub use laplace::Laplace;
@@ -210,20 +212,15 @@ pub(crate) fn check_scale(name: &'static str, value: f64) -> Result<f64> {
 
 /// Exactly one of the natural parameter and σ must be given; returns the natural one.
 pub(crate) fn one_of(
-    family: &str,
-    natural: (&str, Option<f64>),
+    family: &'static str,
+    natural: (&'static str, Option<f64>),
     sigma: Option<f64>,
     from_sigma: impl Fn(f64) -> f64,
 ) -> Result<f64> {
     match (natural.1, sigma) {
         (Some(value), None) => Ok(value),
         (None, Some(sigma)) => check_scale("sigma", sigma).map(from_sigma),
-        (Some(_), Some(_)) => Err(Error::Invalid(format!(
-            "{family} noise: give `{}` or `sigma`, not both",
-            natural.0
-        ))),
-        (None, None) => {
-            Err(Error::Invalid(format!("{family} noise needs `{}` (or `sigma`)", natural.0)))
-        }
+        (Some(_), Some(_)) => Err(NoiseError::BothScales { family, parameter: natural.0 }.into()),
+        (None, None) => Err(NoiseError::NoScale { family, parameter: natural.0 }.into()),
     }
 }

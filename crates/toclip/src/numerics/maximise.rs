@@ -3,8 +3,8 @@
 /// Golden ratio step, $(3 - \sqrt5)/2$.
 const GOLDEN: f64 = 0.381_966_011_250_105_1;
 
-/// Below the square root of rounding a smooth peak is flat.
-const PRECISION: f64 = 1e-9;
+/// A precision in $\ln x$ below the square root of rounding, where a smooth peak is flat.
+pub(crate) const PRECISION: f64 = 1e-9;
 /// Points of a grid that are nearer to each other than this count as one.
 const SAME_POINT: f64 = 1e-8;
 
@@ -14,11 +14,16 @@ const SAME_POINT: f64 = 1e-8;
 /// A peak at the first or last grid point stays there: the caller knows what lies beyond.
 pub(crate) fn maximise_on(grid: &[f64], f: impl Fn(f64) -> f64) -> (f64, f64) {
     let values: Vec<f64> = grid.iter().map(|&x| f(x)).collect();
-    refined(grid, &values, f)
+    refined(grid, &values, PRECISION, f)
 }
 
-/// The same where the values on the grid are known.
-pub(crate) fn refined(grid: &[f64], values: &[f64], f: impl Fn(f64) -> f64) -> (f64, f64) {
+/// The same where the values on the grid are known, to a precision in $\ln x$.
+pub(crate) fn refined(
+    grid: &[f64],
+    values: &[f64],
+    precision: f64,
+    f: impl Fn(f64) -> f64,
+) -> (f64, f64) {
     let mut best = (f64::NAN, f64::NEG_INFINITY);
     for (&x, &y) in grid.iter().zip(values) {
         if y > best.1 {
@@ -31,7 +36,7 @@ pub(crate) fn refined(grid: &[f64], values: &[f64], f: impl Fn(f64) -> f64) -> (
         // where the function is undefined at the point itself.
         let is_peak = is_top && values[i] > f64::NEG_INFINITY;
         if is_peak {
-            let mut refined = brent(grid[i - 1], grid[i], grid[i + 1], values[i], PRECISION, &f);
+            let mut refined = brent(grid[i - 1], grid[i], grid[i + 1], values[i], precision, &f);
             // Between two points that are next to equal the grid cannot tell on which side of them
             // the peak is.
             let near = |x: f64, y: f64| (x / y - 1.0).abs() < SAME_POINT;
@@ -46,7 +51,7 @@ pub(crate) fn refined(grid: &[f64], values: &[f64], f: impl Fn(f64) -> f64) -> (
                 right += 1;
             }
             if right - left > 2 {
-                refined = brent(grid[left], grid[i], grid[right], values[i], PRECISION, &f);
+                refined = brent(grid[left], grid[i], grid[right], values[i], precision, &f);
             }
             if refined.1 > best.1 {
                 best = refined;

@@ -1,5 +1,7 @@
-//! Special functions, quadrature, Gauss rules, sums, maxima, Student quantiles and tables.
+//! Special functions, quadrature, Gauss rules, sums, maxima, Student quantiles, Chebyshev series and
+//! tables.
 
+pub(crate) mod chebyshev;
 pub(crate) mod complex;
 pub(crate) mod gauss_rules;
 pub(crate) mod maximise;

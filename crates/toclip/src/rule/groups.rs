@@ -1,6 +1,6 @@
 //! Groups of coordinates, such as the layers of a network, each clipped on its own.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use serde::{Deserialize, Serialize};
 
 /// A group of coordinates and its threshold.
@@ -37,27 +37,53 @@ fn same() -> f64 {
 #[serde(transparent)]
 pub struct Groups(Vec<Group>);
 
+/// Groups that cannot be clipped.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// No groups at all.
+    #[error("clipping per group needs at least one group")]
+    Empty,
+    /// A group without coordinates.
+    #[error("group {} of {count} has size 0; give at least 1", group + 1)]
+    NoCoordinates {
+        /// Which, from 0.
+        group: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// A ratio that is not positive.
+    #[error(
+        "group {} of {count} has ratio {ratio}; its threshold is the ratio times c, so give a \
+         positive number (infinity: not clipped)", group + 1
+    )]
+    Ratio {
+        /// Which, from 0.
+        group: usize,
+        /// How many there are.
+        count: usize,
+        /// Its ratio.
+        ratio: f64,
+    },
+}
+
 impl Groups {
     /// From a list of groups.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an empty list, a group without coordinates, or a ratio that is not
+    /// [`GroupError`] for an empty list, a group without coordinates, or a ratio that is not
     /// positive.
     pub fn new(groups: &[Group]) -> Result<Self> {
-        if groups.is_empty() {
-            return Err(Error::Invalid("clipping per group needs at least one group".into()));
+        let count = groups.len();
+        if count == 0 {
+            return Err(GroupError::Empty.into());
         }
-        for (i, group) in groups.iter().enumerate() {
-            let of = format!("group {} of {}", i + 1, groups.len());
-            if group.size == 0 {
-                return Err(Error::Invalid(format!("{of} has size 0; give at least 1")));
+        for (group, &Group { size, ratio }) in groups.iter().enumerate() {
+            if size == 0 {
+                return Err(GroupError::NoCoordinates { group, count }.into());
             }
-            if !(group.ratio > 0.0) {
-                return Err(Error::Invalid(format!(
-                    "{of} has ratio {}; its threshold is the ratio times c, so give a positive \
-                     number (infinity: not clipped)",
-                    group.ratio
-                )));
+            if !(ratio > 0.0) {
+                return Err(GroupError::Ratio { group, count, ratio }.into());
             }
         }
         Ok(Groups(groups.to_vec()))

@@ -11,6 +11,7 @@
 
 mod bound;
 mod compress;
+mod error;
 mod marchenko_pastur;
 mod modes;
 mod rescaling;
@@ -19,6 +20,7 @@ mod start;
 mod teacher;
 
 pub use bound::Bound;
+pub use error::{SpectrumError, StartError};
 pub(crate) use modes::GroupLabels;
 pub use modes::{Mode, Modes};
 pub use rescaling::Rescaling;
@@ -128,7 +130,7 @@ impl Spectrum {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an empty list, a value that is not finite or really negative, or no
+    /// [`SpectrumError`] for an empty list, a value that is not finite or really negative, or no
     /// positive one.
     pub fn from_eigenvalues(values: &[f64]) -> Result<Self> {
         Self::from_items(values.iter().map(|&value| (value, 1)).collect())
@@ -146,12 +148,8 @@ impl Spectrum {
     /// # Errors
     /// As [`from_eigenvalues`](Self::from_eigenvalues), and for a multiplicity of zero.
     pub fn from_blocks(blocks: &[Block]) -> Result<Self> {
-        if let Some(i) = blocks.iter().position(|b| b.multiplicity == 0) {
-            return Err(Error::Invalid(format!(
-                "block {} of {} has multiplicity 0; give at least 1 or leave it out",
-                i + 1,
-                blocks.len()
-            )));
+        if let Some(block) = blocks.iter().position(|b| b.multiplicity == 0) {
+            return Err(SpectrumError::NoMultiplicity { block, count: blocks.len() }.into());
         }
         Self::from_items(blocks.iter().map(|b| (b.value, b.multiplicity)).collect())
     }
@@ -187,9 +185,7 @@ impl Spectrum {
         let norm = check_values(&mut items)?;
         let mut ambient: u64 = 0;
         for item in &items {
-            ambient = ambient.checked_add(item.1).ok_or_else(|| {
-                Error::Invalid("the multiplicities add up to more than 2^64 dimensions".into())
-            })?;
+            ambient = ambient.checked_add(item.1).ok_or(SpectrumError::TooManyDimensions)?;
         }
         let descending = items.is_sorted_by(|a, b| a.0 >= b.0);
         let (blocks, given) = if descending {
@@ -279,11 +275,9 @@ impl Spectrum {
     fn split(&self, sizes: &[u64]) -> Result<(Self, Vec<usize>)> {
         let total = sizes.iter().try_fold(0_u64, |sum, size| sum.checked_add(*size));
         if total != Some(self.ambient) || sizes.contains(&0) {
-            return Err(Error::Invalid(format!(
-                "groups of sizes {sizes:?} must each have a coordinate and together have all {} of \
-                 the spectrum",
-                self.ambient
-            )));
+            return Err(
+                SpectrumError::Groups { sizes: sizes.to_vec(), dimensions: self.ambient }.into()
+            );
         }
         // Pieces (block, group, count) in the order given.
         let mut pieces = Vec::new();
@@ -340,31 +334,27 @@ fn check_dim(dim: u64, largest: u64) -> Result<()> {
 /// Checks the values, clips rounding below zero, and returns the largest.
 fn check_values(items: &mut [(f64, u64)]) -> Result<f64> {
     let count = items.len();
-    if let Some(i) = items.iter().position(|item| !item.0.is_finite()) {
-        let value = items[i].0;
-        return Err(Error::Invalid(format!(
-            "eigenvalue {} of {count} is {value}; all must be finite",
-            i + 1
-        )));
+    if let Some(index) = items.iter().position(|item| !item.0.is_finite()) {
+        return Err(SpectrumError::NotFinite { index, count, value: items[index].0 }.into());
     }
     let norm = items.iter().fold(0.0_f64, |m, item| m.max(item.0));
-    for (i, item) in items.iter_mut().enumerate() {
+    for (index, item) in items.iter_mut().enumerate() {
         if item.0 < -ROUNDING * norm {
-            return Err(Error::Invalid(format!(
-                "eigenvalue {} of {count} is {}; a covariance has none below zero (rounding down \
-                 to {ROUNDING:e} of the largest, here {norm}, is allowed)",
-                i + 1,
-                item.0
-            )));
+            return Err(SpectrumError::Negative {
+                index,
+                count,
+                value: item.0,
+                largest: norm,
+                rounding: ROUNDING,
+            }
+            .into());
         }
         // Also turns -0 into 0, which the ordering would keep apart.
         item.0 = if item.0 > 0.0 { item.0 } else { 0.0 };
     }
     if norm == 0.0 {
-        let what = if count == 0 { "the list is empty" } else { "all are zero" };
-        return Err(Error::Invalid(format!(
-            "a spectrum needs at least one positive eigenvalue, but {what}"
-        )));
+        let error = if count == 0 { SpectrumError::Empty } else { SpectrumError::AllZero };
+        return Err(error.into());
     }
     Ok(norm)
 }

@@ -1,7 +1,7 @@
 //! A spectrum as it is written in a file.
 
-use super::{Block, Spectrum};
-use crate::error::{Error, Result};
+use super::{Block, Spectrum, SpectrumError};
+use crate::error::Result;
 
 /// $K$ as an experiment names it: `{ kind = "power_law", dim = 500, exponent = 0.2 }`.
 ///
@@ -61,7 +61,7 @@ impl SpectrumSpec {
     /// ```
     ///
     /// # Errors
-    /// Those of the constructor named, and [`Error::Invalid`] for [`SpectrumSpec::File`].
+    /// Those of the constructor named, and [`SpectrumError`] for [`SpectrumSpec::File`].
     pub fn build(&self) -> Result<Spectrum> {
         match self {
             Self::Isotropic { dim } => Spectrum::isotropic(*dim),
@@ -69,10 +69,7 @@ impl SpectrumSpec {
             Self::Eigenvalues { values } => Spectrum::from_eigenvalues(values),
             Self::Blocks { blocks } => Spectrum::from_blocks(blocks),
             Self::MarchenkoPastur { dim, aspect } => Spectrum::marchenko_pastur(*dim, *aspect),
-            Self::File { path } => Err(Error::Invalid(format!(
-                "the spectrum is in the file {path:?}, and this crate reads no files; \
-                 `toclip_data::resolve_spectrum` does"
-            ))),
+            Self::File { path } => Err(SpectrumError::File { path: path.clone() }.into()),
         }
     }
 }

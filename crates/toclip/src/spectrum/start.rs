@@ -1,6 +1,6 @@
 //! Where the iteration starts.
 
-use super::{LARGEST, Spectrum};
+use super::{LARGEST, Spectrum, StartError};
 use crate::error::{Error, Result};
 use crate::numerics::sum::compensated;
 use rand::SeedableRng;
@@ -73,25 +73,18 @@ fn check(energies: Vec<f64>) -> Result<Vec<f64>> {
     if energies.iter().all(|e| e.is_finite()) {
         Ok(energies)
     } else {
-        Err(Error::Invalid("the start is too far away: its squared length overflows".into()))
+        Err(StartError::TooFar.into())
     }
 }
 
 fn of_coordinates(values: &[f64], spectrum: &Spectrum) -> Result<Vec<f64>> {
     if values.len() as u64 != spectrum.ambient_dim() {
-        return Err(Error::Invalid(format!(
-            "the start has {} coordinates, the spectrum {} eigenvalues; give one for each",
-            values.len(),
-            spectrum.ambient_dim()
-        )));
+        let (coordinates, eigenvalues) = (values.len(), spectrum.ambient_dim());
+        return Err(StartError::Coordinates { coordinates, eigenvalues }.into());
     }
-    if let Some(i) = values.iter().position(|v| !v.is_finite()) {
-        return Err(Error::Invalid(format!(
-            "coordinate {} of {} of the start is {}; all must be finite",
-            i + 1,
-            values.len(),
-            values[i]
-        )));
+    if let Some(index) = values.iter().position(|v| !v.is_finite()) {
+        let (count, value) = (values.len(), values[index]);
+        return Err(StartError::NotFinite { index, count, value }.into());
     }
     let mut energies = vec![0.0; spectrum.len()];
     let mut rest = values;
@@ -109,11 +102,8 @@ fn of_power_law(exponent: f64, spectrum: &Spectrum) -> Result<Vec<f64>> {
         return Ok(vec![1.0]);
     }
     if spectrum.ambient_dim() > LARGEST {
-        return Err(Error::Invalid(format!(
-            "a power-law start in {} dimensions: at most {LARGEST} coordinates are written out; \
-             use a uniform or a random start",
-            spectrum.ambient_dim()
-        )));
+        let dimensions = spectrum.ambient_dim();
+        return Err(StartError::TooManyCoordinates { dimensions, largest: LARGEST }.into());
     }
     let mut j = 0_u64;
     for run in spectrum.runs() {
@@ -134,9 +124,9 @@ fn of_power_law(exponent: f64, spectrum: &Spectrum) -> Result<Vec<f64>> {
 fn of_random(seed: u64, spectrum: &Spectrum) -> Result<Vec<f64>> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let draw = |b: &super::Block| {
-        ChiSquared::new(b.multiplicity as f64)
-            .map(|distribution| distribution.sample(&mut rng))
-            .map_err(|e| Error::Invalid(format!("random start: {e}")))
+        let dimensions = b.multiplicity as f64;
+        let of_block = ChiSquared::new(dimensions).map(|chi_squared| chi_squared.sample(&mut rng));
+        of_block.map_err(|_| Error::parameter("multiplicity", dimensions, "give at least 1"))
     };
     spectrum.blocks().iter().map(draw).collect()
 }

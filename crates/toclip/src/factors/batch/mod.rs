@@ -150,18 +150,6 @@ impl Batch {
         if self.per_sample { self.outputs } else { self.size * self.outputs }
     }
 
-    /// Refuses a noise without a [`SquaredResidual`] where several residuals are clipped together.
-    pub(crate) fn check(self, noise: &dyn Noise) -> Result<()> {
-        if self.together() == 1 || noise.squared_residual(1.0).is_some() {
-            return Ok(());
-        }
-        Err(Error::Invalid(format!(
-            "{} noise does not provide the distribution of squared residuals, which batches need: \
-             implement `Noise::squared_residual`, use a batch of one, or clip each sample",
-            noise.describe()
-        )))
-    }
-
     /// $\mu_B$ and $B m^{(2)}_B = E\min(S, c^2N)/N$, which for $N = 1$ are those of a single sample.
     pub(crate) fn clipped(self, noise: &dyn Noise, r: f64, c: f64) -> Moments {
         let n = self.together();
