@@ -1,65 +1,39 @@
-//! A noise of your own: a sensor that sometimes sticks.
+//! A noise family of your own: from its density to the best threshold and the risk curve.
 //!
-//! With probability `p` the target carries a fixed error instead of a small Gaussian one. The
-//! distribution is a mixture, so its factors are the mixture of two clipped normals:
-//!
-//! ```sh
-//! cargo run --release -p toclip --example own_noise
-//! ```
+//! Run it with `cargo run --release -p toclip --example own_noise`.
 
-use rand::{Rng, RngExt};
-use toclip::criteria::{best_threshold, fisher_limit};
-use toclip::noise::{Feature, Gaussian, Noise};
-use toclip::{Moments, clipped_normal};
-
-/// ε is Gaussian, but `stuck` with probability `p`.
-#[derive(Debug)]
-struct Sticky {
-    usual: Gaussian,
-    stuck: f64,
-    p: f64,
-}
-
-impl Noise for Sticky {
-    fn describe(&self) -> String {
-        format!("sticky sensor (stuck at {} with probability {})", self.stuck, self.p)
-    }
-
-    fn sample(&self, rng: &mut dyn Rng) -> f64 {
-        if rng.random::<f64>() < self.p { self.stuck } else { self.usual.sample(rng) }
-    }
-
-    fn mean(&self) -> Option<f64> {
-        Some(self.p * self.stuck)
-    }
-
-    fn second_moment(&self) -> f64 {
-        (1.0 - self.p) * self.usual.second_moment() + self.p * self.stuck * self.stuck
-    }
-
-    fn clipped(&self, r: f64, c: f64) -> Moments {
-        let usual = self.usual.clipped(r, c);
-        let stuck = clipped_normal(self.stuck, (2.0 * r).sqrt(), c);
-        let mix = |a: f64, b: f64| (1.0 - self.p) * a + self.p * b;
-        Moments { mu: mix(usual.mu, stuck.mu), m2: mix(usual.m2, stuck.m2) }
-    }
-
-    fn features(&self, r: f64) -> Vec<Feature> {
-        let mut features = self.usual.features(r);
-        features.push(Feature::new(-self.stuck, (2.0 * r).sqrt()));
-        features
-    }
-}
+use toclip::criteria::best_threshold;
+use toclip::dynamics::{Ode, linear_times};
+use toclip::noise::{Density, Noise};
+use toclip::policy::OpenLoop;
+use toclip::spectrum::{Modes, Spectrum, Start};
+use toclip::{Factors, Problem};
 
 fn main() -> toclip::Result<()> {
-    let noise = Sticky { usual: Gaussian::new(0.3)?, stuck: 4.0, p: 0.05 };
-    for r in [1.0, 0.1, 0.01] {
-        let best = best_threshold(&noise, r)?;
-        println!("R = {r}: clip at {:.3}, CCC = {:.3}", best.c, best.ccc);
-    }
-    // A missing method is an error, not a guess.
-    if let Err(error) = fisher_limit(&noise, 0.1) {
-        println!("{error}");
+    // Logistic noise of scale 1: its density, its quantile function, and a typical scale.
+    let noise = Density::new(
+        "logistic",
+        |e: f64| 0.25 / (0.5 * e).cosh().powi(2),
+        |u: f64| (u / (1.0 - u)).ln(),
+        1.0,
+    )?;
+    println!("variance {:.4}", noise.variance());
+
+    let risk = 0.05;
+    let best = best_threshold(&noise, risk)?;
+    let at = Factors::new(&noise, risk, best.c)?;
+    println!(
+        "at risk {risk} the best threshold is {:.3}: mu {:.3}, CCC {:.3}",
+        best.c, at.mu, best.ccc
+    );
+
+    let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
+    let times = linear_times(15.0, 4)?;
+    // A smaller threshold slows descent down, so the clipped curve has the rate eta/mu.
+    for (name, eta, c) in [("unclipped", 0.2, f64::INFINITY), ("clipped", 0.2 / at.mu, best.c)] {
+        let problem = Problem::new(modes.clone(), noise.clone(), OpenLoop::constant(eta, c)?)?;
+        let path = Ode::new(&problem)?.solve(&times)?;
+        println!("{name:9} R = {:.4?}", path.risk);
     }
     Ok(())
 }
