@@ -11,7 +11,7 @@ PAGE = ROOT / "crates/toclip-web/page"
 # The charts of the report, which the page shares.
 CHARTS = ROOT / "crates/toclip-report/page"
 SHARED = ["chart.js", "marks.js", "numbers.js", "vendor/*"]
-BUILT = ROOT / "crates/toclip-cli/src/commands/explore/page.html"
+BUILT = ROOT / "crates/toclip-cli/src/study/explorer.html"
 
 # The crates that are compiled into the page.
 CRATES = [

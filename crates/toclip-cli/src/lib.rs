@@ -98,16 +98,25 @@ mod tests {
     /// Otherwise clap says "unexpected argument '-1'" where it should say what is expected.
     #[test]
     fn numeric_options_take_negative_numbers() {
-        fn check(command: &clap::Command) {
+        let numbers: [clap::builder::ValueParser; 3] = [
+            clap::value_parser!(f64).into(),
+            clap::value_parser!(u64).into(),
+            clap::value_parser!(usize).into(),
+        ];
+        let numbers = numbers.map(|parser| parser.type_id());
+        let mut checked = 0;
+        let mut commands = vec![Cli::command()];
+        while let Some(command) = commands.pop() {
             for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values()) {
-                let parser = format!("{:?}", arg.get_value_parser().type_id());
-                let numeric = ["f64", "u64", "usize"].iter().any(|name| parser.contains(name));
+                let numeric = numbers.contains(&arg.get_value_parser().type_id());
                 let allowed =
                     arg.is_allow_negative_numbers_set() || arg.is_allow_hyphen_values_set();
                 assert!(!numeric || allowed, "{} {}", command.get_name(), arg.get_id());
+                checked += usize::from(numeric);
             }
-            command.get_subcommands().filter(|own| own.get_name() != "sweep").for_each(check);
+            let own = command.get_subcommands().filter(|own| own.get_name() != "sweep");
+            commands.extend(own.cloned());
         }
-        check(&Cli::command());
+        assert!(checked > 20, "{checked}");
     }
 }

@@ -115,6 +115,23 @@ fn no_command_imports_another() {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
+/// Commands are at the top: no other module names one of them or includes one of their files.
+#[test]
+fn nothing_below_knows_the_commands() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&source, &mut files);
+    files.retain(|path| !path.starts_with(source.join("commands")) && stem(path) != "lib");
+    assert!(files.len() > 50, "{files:?}");
+    for path in &files {
+        for (number, line) in (1..).zip(std::fs::read_to_string(path).unwrap().lines()) {
+            let code = line.split("//").next().unwrap_or("");
+            let named = ["commands::", "commands/"].iter().any(|name| code.contains(name));
+            assert!(!named, "{}:{number}: {line}", path.display());
+        }
+    }
+}
+
 #[test]
 fn every_way_to_import_is_found() {
     let commands = ["fit", "run", "schedule"].map(String::from);

@@ -33,7 +33,16 @@ pub(super) fn table(header: &[&str], rows: &str) -> String {
 
 /// Something that opens on a click.
 fn folded(class: &str, title: &str, body: &str) -> String {
-    format!("<details class=\"{class}\"><summary>{title}</summary>\n{body}</details>\n")
+    details("", class, title, body)
+}
+
+/// The same, open from the start.
+fn unfolded(class: &str, title: &str, body: &str) -> String {
+    details("open ", class, title, body)
+}
+
+fn details(open: &str, class: &str, title: &str, body: &str) -> String {
+    format!("<details {open}class=\"{class}\"><summary>{title}</summary>\n{body}</details>\n")
 }
 
 /// A plot, still and alive.
@@ -115,10 +124,7 @@ fn pictures(section: &Section) -> String {
 
 /// The whole card.
 pub(super) fn card(section: &Section, anchor: &str, open: bool) -> String {
-    // A title that names its figure needs no number before it.
-    let numbered = section.title.split([' ', ':']).any(|word| word == section.id)
-        || section.title.starts_with("Theorem");
-    let number = match numbered || section.claims.is_empty() {
+    let number = match section.title_has_id {
         true => String::new(),
         false => format!("{} · ", escape(&section.id)),
     };
@@ -151,8 +157,8 @@ pub(super) fn card(section: &Section, anchor: &str, open: bool) -> String {
             true => "Notes",
             false => "Notes and differences from the paper",
         };
-        let notes = folded("notes", title, &paragraphs(&section.notes));
-        out += &if open { notes.replacen("<details ", "<details open ", 1) } else { notes };
+        let notes = if open { unfolded } else { folded };
+        out += &notes("notes", title, &paragraphs(&section.notes));
     }
     out + &again(section) + "</section>\n"
 }

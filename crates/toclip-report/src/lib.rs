@@ -53,6 +53,9 @@ pub struct Section {
     pub id: String,
     /// Heading.
     pub title: String,
+    /// Whether the heading needs no short name before it; not part of the JSON.
+    #[serde(skip)]
+    pub title_has_id: bool,
     /// Problem, noise, rates and runs in one line.
     pub settings: String,
     /// Claims and measurements.

@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = Path(os.environ.get("TOCLIP_PAGE", ROOT / "crates/toclip-cli/src/commands/explore/page.html"))
+PAGE = Path(os.environ.get("TOCLIP_PAGE", ROOT / "crates/toclip-cli/src/study/explorer.html"))
 FLAGS = [
     "--headless",
     "--no-sandbox",

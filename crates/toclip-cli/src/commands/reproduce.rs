@@ -37,9 +37,6 @@ pub struct Args {
     /// Seed of all random numbers
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed, allow_negative_numbers = true)]
     seed: u64,
-    /// Networks for figures 6 and 7: a run of train.py, or a folder of runs
-    #[arg(long, value_name = "DIR")]
-    networks: Option<PathBuf>,
     /// Print the report as JSON instead of the table
     #[arg(long)]
     json: bool,
@@ -49,7 +46,6 @@ pub struct Args {
 pub fn run(args: Args) -> Result<ExitCode> {
     let report = reproduce(&Request {
         figures: &args.figures,
-        networks: args.networks.as_deref(),
         sizes: match (args.quick, args.full) {
             (true, _) => RunSizes::quick(args.seed),
             (_, true) => RunSizes::full(args.seed),

@@ -1,18 +1,24 @@
 //! The page of the explorer, and links that open it with an experiment.
 
+use anyhow::{Context, Result};
 use toml::{Table, Value};
 
 /// The page, which `scripts/build-web` makes of `crates/toclip-web`.
-pub const PAGE: &str = include_str!("../commands/explore/page.html");
+pub const PAGE: &str = include_str!("explorer.html");
 /// Its name beside a report.
 pub const FILE: &str = "explore.html";
 /// Where the page keeps what it opens with.
 const EMPTY: &str = "const INITIAL = \"\";";
 
 /// The page that opens with an experiment.
-pub fn opening_with(toml: &str) -> String {
-    let initial = format!("const INITIAL = \"{}\";", fragment(toml, None));
-    PAGE.replacen(EMPTY, &initial, 1)
+///
+/// # Errors
+/// If the page has no place for it: it was built from other sources.
+pub fn opening_with(toml: &str) -> Result<String> {
+    let (before, after) = PAGE
+        .split_once(EMPTY)
+        .context("the page of the explorer has no place for an experiment")?;
+    Ok(format!("{before}const INITIAL = \"{}\";{after}", fragment(toml, None)))
 }
 
 /// A link, from the folder of a report, to what the explorer can show of an experiment file.
@@ -25,52 +31,18 @@ pub fn link(experiment: &str) -> Option<String> {
     Some(format!("{FILE}{fragment}"))
 }
 
-/// The problems of sections that are made without an experiment file, with one of the settings that they
-/// compare.
-const PROBLEMS: [(&str, &str); 4] = [
-    (
-        "beyond-paths",
-        "noise = { family = 'student_t', df = 3.0, scale = 0.4 }\n\
-         spectrum = { kind = 'power_law', dim = 500, exponent = 0.2 }\n\
-         start = { kind = 'uniform', norm = 1.0 }\ntime = 8.0\nlearning_rate = 0.5\nclip = 0.6\n",
-    ),
-    (
-        "beyond-momentum",
-        "noise = { family = 'gaussian', sigma = 0.5 }\nspectrum = { kind = 'isotropic', dim = 500 }\n\
-         start = { kind = 'uniform', norm = 1.0 }\ntime = 12.0\nlearning_rate = 0.06\nclip = 0.9\n\
-         momentum = 0.9\n",
-    ),
-    (
-        "beyond-privacy",
-        "noise = { family = 'gaussian_mixture', weights = [0.9, 0.1], means = [0.0, 0.0], stds = [0.3, 3.03] }\n\
-         spectrum = { kind = 'isotropic', dim = 250 }\nstart = { kind = 'uniform', norm = 1.0 }\n\
-         batch = { size = 128, rule = 'per_sample' }\nprivacy = { noise_multiplier = 0.653 }\n\
-         time = 3.0\nlearning_rate = 4.5\nclip = 0.178\n",
-    ),
-    (
-        "beyond-classification",
-        "model = { kind = 'logistic', flips = 0.1 }\nteacher = { kind = 'uniform', norm = 3.0 }\n\
-         spectrum = { kind = 'isotropic', dim = 400 }\ntime = 10.0\nlearning_rate = 1.0\nclip = 0.4\n",
-    ),
-];
-
-/// A link to the problem of such a section, by its name.
-pub fn link_to_problem(id: &str) -> Option<String> {
-    PROBLEMS.iter().find(|(name, _)| *name == id).and_then(|(_, experiment)| link(experiment))
-}
-
 /// An experiment that starts at the risk of curves against the threshold, under the noise for which
 /// clipping matters most: the outliers, or the heaviest tail.
 fn at_start(criteria: &Value) -> Option<Table> {
-    // Of a range the largest: training runs through the others.
+    // The largest of a range: training passes through the others.
     let risk = match criteria.get("risk")? {
         Value::Array(range) => range.last()?.as_float()?,
         risk => risk.as_float()?,
     };
     let noises = criteria.get("noises")?.as_array()?;
-    let has_outliers =
-        |noise: &&Value| noise.get("label")?.as_str()?.starts_with("Rad").then_some(());
-    let chosen = noises.iter().find(|noise| has_outliers(noise).is_some()).or(noises.last())?;
+    let family = |noise: &Value| noise.get("noise")?.get("family")?.as_str().map(str::to_owned);
+    let has_outliers = |noise: &&Value| family(noise).as_deref() == Some("rademacher");
+    let chosen = noises.iter().find(has_outliers).or(noises.last())?;
     // With all eigenvalues 1 the risk is half the squared distance.
     let norm = (2.0 * risk).sqrt();
     let text = format!(
@@ -106,18 +78,10 @@ mod tests {
     #[test]
     fn the_page_has_a_place_for_the_experiment() {
         assert_eq!(PAGE.matches(EMPTY).count(), 1);
-        let page = opening_with("noise = { family = \"none\" }\n");
+        let page = opening_with("noise = { family = \"none\" }\n").unwrap();
         assert!(
             page.contains("#experiment=noise%20%3D%20%7B%20family%20%3D%20%22none%22%20%7D%0A")
         );
-    }
-
-    #[test]
-    fn problems_are_experiments() {
-        for (name, text) in PROBLEMS {
-            let parsed = toclip_experiment::parse_file(text, std::path::Path::new(name));
-            assert!(parsed.is_ok(), "{name}: {parsed:?}");
-        }
     }
 
     #[test]
@@ -134,7 +98,5 @@ mod tests {
         assert!(found(&figure("figure-5")).contains("df%20%3D%202.1"));
         // Figure 3 is drawn against the risk: the path begins at the largest, √20 from the solution.
         assert!(found(&figure("figure-3")).contains("norm%20%3D%204.472"));
-        assert!(link_to_problem("beyond-paths").unwrap().contains("student_t"));
-        assert_eq!(link_to_problem("beyond-rules"), None);
     }
 }

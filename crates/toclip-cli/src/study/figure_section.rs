@@ -15,7 +15,7 @@ pub struct FigureSection {
     /// Names without ending, and the tables.
     pub tables: Vec<(String, Table)>,
     /// The experiment file that it was made from.
-    pub experiment: Option<&'static str>,
+    pub experiment: Option<String>,
     /// The figure to open the report with, and its caption.
     pub opening: Option<(Figure, String)>,
 }
@@ -28,11 +28,12 @@ impl FigureSection {
     pub fn new(id: &str, title: &str) -> Self {
         let title = match id.strip_prefix("theorem") {
             Some(number) => format!("Theorem {number}: {title}"),
-            None if id.starts_with("beyond") => format!("Beyond the paper: {title}"),
+            None if is_beyond(id) => format!("Beyond the paper: {title}"),
             None => format!("Figure {id}: {title}"),
         };
         let command = format!("toclip reproduce {id}");
-        let section = Section { id: id.into(), title, command, ..Section::default() };
+        let title_has_id = !is_beyond(id);
+        let section = Section { id: id.into(), title, title_has_id, command, ..Section::default() };
         FigureSection { section, ..FigureSection::default() }
     }
 
@@ -43,8 +44,8 @@ impl FigureSection {
     }
 
     /// The experiment file that it was made from.
-    pub fn experiment(mut self, text: &'static str) -> Self {
-        self.experiment = Some(text);
+    pub fn experiment(mut self, text: &str) -> Self {
+        self.experiment = Some(text.into());
         self
     }
 
@@ -76,8 +77,11 @@ impl FigureSection {
         let figures: Vec<(String, &Figure)> =
             figures.iter().enumerate().map(|(i, figure)| (name(i), figure)).collect();
         let mut files = files(&figures, &self.tables)?;
-        if let Some(text) = self.experiment {
-            files.push((format!("experiments/{}.toml", stem(&self.section.id)), text.into()));
+        if let Some(text) = &self.experiment {
+            files.push((
+                format!("experiments/{}.toml", stem(&self.section.id)),
+                text.clone().into(),
+            ));
         }
         Ok(files)
     }
@@ -103,11 +107,19 @@ pub fn write(files: Vec<NamedFile>, folder: &mut ReportFolder) -> Result<Vec<Str
     files.into_iter().map(write).collect()
 }
 
+/// All figures beyond the paper on the command line, and the beginning of the name of each.
+pub const BEYOND: &str = "beyond";
+
+/// Whether a figure is not one of the paper.
+pub fn is_beyond(id: &str) -> bool {
+    id.starts_with(BEYOND)
+}
+
 /// The name of the files of a figure.
 pub fn stem(id: &str) -> String {
     match id.strip_prefix("theorem") {
         Some(number) => format!("theorem-{number}"),
-        None if id.starts_with("beyond") => id.into(),
+        None if is_beyond(id) => id.into(),
         None => format!("figure-{id}"),
     }
 }

@@ -62,7 +62,7 @@ fn shown(comparison: &NoiseComparison) -> Vec<&NoiseFit> {
     let others = comparison.fits.iter().filter(|fit| {
         let same = match fit.model {
             NoiseModel::GaussianWithMean => comparison.mean.abs() < 0.05 * comparison.std,
-            NoiseModel::StudentT => matches!(&fit.note, Some(note) if note.contains("Gaussian")),
+            NoiseModel::StudentT => fit.tails_are_gaussian,
             NoiseModel::Empirical => true,
             _ => false,
         };

@@ -134,6 +134,7 @@ struct Fitted {
     family: toclip::Result<Family>,
     parameters: usize,
     note: Option<String>,
+    tails_are_gaussian: bool,
 }
 
 impl Fitted {
@@ -143,7 +144,7 @@ impl Fitted {
         ln_density: impl Fn(f64) -> f64 + Send + Sync + 'static,
     ) -> Self {
         let (ln_density, family) = (LnDensity(Arc::new(ln_density)), family.map(Into::into));
-        Fitted { ln_density, family, parameters, note: None }
+        Fitted { ln_density, family, parameters, note: None, tails_are_gaussian: false }
     }
 }
 
@@ -176,6 +177,8 @@ pub struct NoiseFit {
     pub bic: Option<f64>,
     /// A warning: a parameter at the end of its range, or a fit to a subset of the residuals.
     pub note: Option<String>,
+    /// Whether it is a Student-t distribution with so many degrees of freedom that it is Gaussian.
+    pub tails_are_gaussian: bool,
     ln_density: LnDensity,
 }
 
@@ -236,7 +239,7 @@ fn fit_held_out(
     model: NoiseModel,
     options: &NoiseFitOptions,
 ) -> Result<(NoiseFit, Vec<f64>)> {
-    let Fitted { ln_density, family, parameters, note } =
+    let Fitted { ln_density, family, parameters, note, tails_are_gaussian } =
         fit_density(sample, model, options.components);
     // The number of components is chosen once: folds compare distributions, not that choice.
     let components = match model {
@@ -265,6 +268,7 @@ fn fit_held_out(
         behind: LikelihoodGap::default(),
         bic: (model != NoiseModel::Empirical).then_some(bic),
         note,
+        tails_are_gaussian,
         ln_density,
     };
     Ok((fit, scores))

@@ -46,7 +46,8 @@ pub(super) fn fit(sample: &Sample) -> Fitted {
     let ends = [low, high].into_iter().find(|end| (ln_df - end).abs() < 1e-3);
     let ln_df = ends.unwrap_or(ln_df);
     let scale = unit * (0.5 * profile(ln_df).1).exp();
-    let note = if ln_df == high {
+    let tails_are_gaussian = ln_df == high;
+    let note = if tails_are_gaussian {
         Some("the tails are no heavier than Gaussian: df is at the end of its range".to_owned())
     } else if ln_df == low {
         Some(
@@ -61,7 +62,7 @@ pub(super) fn fit(sample: &Sample) -> Fitted {
         let z = x / scale;
         ln_constant(df) - scale.ln() - 0.5 * (df + 1.0) * (z * z / df).ln_1p()
     });
-    Fitted { note, ..fitted }
+    Fitted { note, tails_are_gaussian, ..fitted }
 }
 
 /// A unit about zero that is robust to outliers.

@@ -32,7 +32,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let page = match &args.experiment {
-        Some(file) => explorer::opening_with(&self_contained(file)?),
+        Some(file) => explorer::opening_with(&self_contained(file)?)?,
         None => explorer::PAGE.to_owned(),
     };
     let path = args.out.unwrap_or_else(|| std::env::temp_dir().join("toclip-explore.html"));

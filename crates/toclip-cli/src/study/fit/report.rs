@@ -56,6 +56,7 @@ impl FitReport {
         let section = Section {
             id: "fit".into(),
             title: "What the fit shows".into(),
+            title_has_id: true,
             settings: self.settings,
             figures,
             notes: std::iter::once(self.gaps.0.into()).chain(gaps).chain(self.notes).collect(),

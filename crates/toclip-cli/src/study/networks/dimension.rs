@@ -1,7 +1,7 @@
 //! Figure 7: the intrinsic dimension d = Tr G/‖G‖ of the Gauss–Newton matrix along training.
 
 use super::record::{CURVATURE_COLUMNS, Estimate, Record};
-use super::runs::{NetworkRun, Networks};
+use super::runs::NetworkRun;
 use super::{chart, of_paper, when};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
@@ -41,8 +41,8 @@ fn usable<'a>(run: &'a NetworkRun, mode: &str) -> Vec<&'a Record> {
 }
 
 /// One chart for each mode of batch norm, with the values of the paper as lines.
-pub fn figure(networks: &Networks) -> Figure {
-    let all = &networks.runs;
+pub fn figure(networks: &[NetworkRun]) -> Figure {
+    let all = networks;
     let dimensions = || all.iter().flat_map(|run| &run.dimensions);
     let known = || dimensions().filter(|d| is_usable(d)).map(|d| d.estimate("dimension"));
     let paper =
@@ -61,7 +61,7 @@ pub fn figure(networks: &Networks) -> Figure {
         let points = |run| {
             usable(run, mode).into_iter().map(|d| (d["epoch"], d.estimate("dimension"))).collect()
         };
-        let curves: Vec<_> = all.iter().map(|run| (run.name(all), points(run))).collect();
+        let curves: Vec<_> = all.iter().map(|run| (run.name(), points(run))).collect();
         let chart = chart::draw(chart, &curves);
         figure = figure.chart(paper().fold(chart, |chart, (_, at, name)| chart.hline(at, name)));
     }
@@ -69,17 +69,17 @@ pub fn figure(networks: &Networks) -> Figure {
 }
 
 /// The numbers behind the figure, a table for each network and mode.
-pub fn tables(networks: &Networks) -> Vec<(String, Table)> {
+pub fn tables(networks: &[NetworkRun]) -> Vec<(String, Table)> {
     let table = |run: &NetworkRun, mode: &str| {
         let lines = in_mode(run, mode);
-        let name = format!("figure-7-{}-{mode}", run.file_name());
+        let name = format!("figure-7-{}-{mode}", run.folder);
         (!lines.is_empty()).then(|| (name, Record::table(&lines, CURVATURE_COLUMNS)))
     };
     let modes = |run| MODES.into_iter().filter_map(move |[mode, ..]| table(run, mode));
-    networks.runs.iter().flat_map(modes).collect()
+    networks.iter().flat_map(modes).collect()
 }
 
-pub fn claims(networks: &Networks) -> Vec<Claim> {
+pub fn claims(networks: &[NetworkRun]) -> Vec<Claim> {
     let resnets = of_paper(networks, "resnet18").into_iter();
     let resnets = resnets.flat_map(|run| [starts_at_100(run), rises_tenfold(run)]);
     resnets.chain(of_paper(networks, "vit_s16").into_iter().map(is_steady)).collect()
@@ -145,13 +145,14 @@ mod tests {
     use super::*;
     use crate::plot::{Series, SeriesKind};
     use crate::report::Verdict;
+    use crate::study::networks::runs::measured;
 
     #[test]
     fn every_mode_has_its_chart_and_a_line_where_it_was_measured_along_the_run() {
-        let whole = Networks::load(None).unwrap();
+        let whole = measured().unwrap();
         // As the tables would be had one mode been measured at the start only.
-        let mut networks = Networks::load(None).unwrap();
-        for run in &mut networks.runs {
+        let mut networks = measured().unwrap();
+        for run in &mut networks {
             run.dimensions.retain(|d| d.words["mode"] == "eval" || d["step"] == 0.0);
         }
         let bands = |figure: &Figure, chart: usize| {
@@ -169,28 +170,28 @@ mod tests {
 
     #[test]
     fn the_paper_is_drawn_beside_its_own_networks_only() {
-        let mut networks = Networks::load(None).unwrap();
+        let mut networks = measured().unwrap();
         assert_eq!(figure(&networks).charts[0].lines.len(), 4, "three, and the start");
-        networks.runs.retain(|run| run.settings.words["model"] == "vit_s4");
+        networks.retain(|run| run.settings.words["model"] == "vit_s4");
         let alone = figure(&networks);
         assert!(alone.charts[0].lines.iter().all(|line| !line.label.contains("paper")));
     }
 
     #[test]
     fn what_did_not_converge_is_not_drawn() {
-        let mut networks = Networks::load(None).unwrap();
-        let count = usable(&networks.runs[0], "eval").len();
+        let mut networks = measured().unwrap();
+        let count = usable(networks[0], "eval").len();
         let eval = |d: &&mut Record| d.words["mode"] == "eval";
-        let first = networks.runs[0].dimensions.iter_mut().find(eval).unwrap();
+        let first = networks[0].dimensions.iter_mut().find(eval).unwrap();
         first.numbers.insert("converged".into(), 0.0);
-        assert_eq!(usable(&networks.runs[0], "eval").len(), count - 1);
+        assert_eq!(usable(networks[0], "eval").len(), count - 1);
     }
 
     /// The run of one model, with d = `of(epoch)` in training mode and nothing else.
     fn with(model: &str, of: impl Fn(f64) -> (f64, f64)) -> Vec<Verdict> {
-        let mut networks = Networks::load(None).unwrap();
-        networks.runs.retain(|run| run.settings.words["model"] == model);
-        for d in networks.runs.iter_mut().flat_map(|run| &mut run.dimensions) {
+        let mut networks = measured().unwrap();
+        networks.retain(|run| run.settings.words["model"] == model);
+        for d in networks.iter_mut().flat_map(|run| &mut run.dimensions) {
             d.words.insert("mode".into(), "train".into());
             let (value, error) = of(d["epoch"]);
             d.numbers.insert("dimension".into(), value);
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_was_measured() {
-        let claims = claims(&Networks::load(None).unwrap());
+        let claims = claims(&measured().unwrap());
         let verdicts: Vec<Verdict> = claims.iter().map(|c| c.verdict).collect();
         assert_eq!(verdicts, [Verdict::Holds, Verdict::Differs, Verdict::Differs]);
     }

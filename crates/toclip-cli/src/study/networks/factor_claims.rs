@@ -2,7 +2,7 @@
 
 use super::factors::{at, at_median, thresholds};
 use super::record::Record;
-use super::runs::{NetworkRun, Networks};
+use super::runs::NetworkRun;
 use super::{epoch, of_paper};
 use crate::report::{Claim, Verdict};
 use crate::study::claims::check;
@@ -19,7 +19,7 @@ const NEAR: f64 = 0.1;
 /// The share of clipped gradients from which the paper's estimate must be seen to be too small.
 const CLIPPED: f64 = 0.2;
 
-pub fn claims(networks: &Networks) -> Vec<Claim> {
+pub fn claims(networks: &[NetworkRun]) -> Vec<Claim> {
     let [resnets, vits] = ["resnet18", "vit_s16"].map(|model| of_paper(networks, model));
     let mut claims = Vec::from_iter(rarely_clipped(&[&resnets[..], &vits[..]].concat()));
     claims.extend(resnets.iter().map(|run| ccc_claim(run, "ccc_above_1_for_resnet", true)));
@@ -95,9 +95,9 @@ fn determined(run: &NetworkRun, counts: fn(f64) -> bool) -> impl Iterator<Item =
     lines.filter(move |line| counts(line["clip_fraction"]) && line.determined())
 }
 
-fn fraction_is_too_small(networks: &Networks) -> Option<Claim> {
+fn fraction_is_too_small(networks: &[NetworkRun]) -> Option<Claim> {
     let (mut lines, mut median) = (Vec::new(), Vec::new());
-    for run in &networks.runs {
+    for run in networks {
         lines.extend(determined(run, |share| share >= CLIPPED));
         median.extend(at_median(run, run.batch()).into_iter().filter(|l| l.determined()));
     }
@@ -125,13 +125,13 @@ fn fraction_is_too_small(networks: &Networks) -> Option<Claim> {
     Some(check("fraction_is_too_small", measured, seen as f64 >= 0.95 * count as f64))
 }
 
-fn batch_form_is_near(networks: &Networks) -> Option<Claim> {
+fn batch_form_is_near(networks: &[NetworkRun]) -> Option<Claim> {
     let off = |line: &Record| line["mu_batch"] / line["mu_direct"] - 1.0;
     let (mut largest, mut all) = (Vec::new(), Vec::new());
-    for run in &networks.runs {
+    for run in networks {
         let offs: Vec<f64> = determined(run, |share| share > 0.0).map(off).collect();
         let worst = offs.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()));
-        let name = || run.name(&networks.runs);
+        let name = || run.name();
         largest.extend(worst.map(|worst| format!("{} {}", name(), signed_percent(worst))));
         all.extend(offs);
     }
@@ -149,15 +149,16 @@ fn batch_form_is_near(networks: &Networks) -> Option<Claim> {
 mod tests {
     use super::*;
     use crate::report::Verdict;
+    use crate::study::networks::runs::measured;
 
-    fn verdicts(networks: &Networks) -> Vec<Verdict> {
+    fn verdicts(networks: &[NetworkRun]) -> Vec<Verdict> {
         claims(networks).iter().map(|c| c.verdict).collect()
     }
 
     /// The tables with every line of a model changed.
-    fn with(model: &str, change: impl Fn(&mut Record)) -> Networks {
-        let mut networks = Networks::load(None).unwrap();
-        for run in networks.runs.iter_mut().filter(|run| run.settings.words["model"] == model) {
+    fn with(model: &str, change: impl Fn(&mut Record)) -> Vec<NetworkRun> {
+        let mut networks = measured().unwrap();
+        for run in networks.iter_mut().filter(|run| run.settings.words["model"] == model) {
             run.factors.iter_mut().for_each(&change);
         }
         networks
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn what_was_measured() {
         use Verdict::{Differs, Holds};
-        let networks = Networks::load(None).unwrap();
+        let networks = measured().unwrap();
         assert_eq!(verdicts(&networks), [Holds, Differs, Differs, Holds, Holds]);
     }
 
@@ -209,11 +210,11 @@ mod tests {
 
     #[test]
     fn networks_that_are_not_the_papers_are_not_held_against_it() {
-        let mut networks = Networks::load(None).unwrap();
-        networks.runs.retain(|run| run.settings.words["model"] == "vit_s4");
+        let mut networks = measured().unwrap();
+        networks.retain(|run| run.settings.words["model"] == "vit_s4");
         assert_eq!(verdicts(&networks), [Verdict::Holds; 2], "our two findings only");
-        networks.runs[0].factors.retain(|line| line["clip_fraction"] == 0.0);
+        networks[0].factors.retain(|line| line["clip_fraction"] == 0.0);
         assert!(claims(&networks).is_empty(), "nothing was clipped: nothing to say");
-        assert!(claims(&Networks::default()).is_empty());
+        assert!(claims(&[]).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::chart;
 use super::record::{ESTIMATORS, Estimate, FACTOR_COLUMNS, Record};
-use super::runs::{NetworkRun, Networks};
+use super::runs::NetworkRun;
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
 
@@ -96,14 +96,14 @@ fn is_visible(lines: &[&Record]) -> bool {
 
 /// One picture for each network: μ and ν to the left, CCC to the right, a row for each threshold
 /// at which there is something to see.
-pub fn figures(networks: &Networks) -> Vec<Figure> {
-    let all = &networks.runs;
+pub fn figures(networks: &[NetworkRun]) -> Vec<Figure> {
+    let all = networks;
     all.iter().map(|run| network_figure(run, all)).chain(beyond_paper(all)).collect()
 }
 
 fn network_figure(run: &NetworkRun, all: &[NetworkRun]) -> Figure {
     let batch = run.batch();
-    let mut title = format!("{} along training, batch {batch}; 95% intervals", run.name(all));
+    let mut title = format!("{} along training, batch {batch}; 95% intervals", run.name());
     let mut shown = thresholds(run, batch);
     let visible = |c: &f64| is_visible(&at(run, batch, *c));
     // A picture without charts would be empty.
@@ -126,7 +126,7 @@ fn network_figure(run: &NetworkRun, all: &[NetworkRun]) -> Figure {
 fn beyond_paper(all: &[NetworkRun]) -> Option<Figure> {
     let mut figure = Figure::new("Beyond the paper's figure: the median norm, and small batches");
     for run in all {
-        let (name, batch) = (run.name(all), run.batch());
+        let (name, batch) = (run.name(), run.batch());
         let median = at_median(run, batch);
         let small = run.factors.iter().map(|line| line["batch"]).filter(|small| *small < batch);
         let small = small.reduce(f64::min);
@@ -141,23 +141,24 @@ fn beyond_paper(all: &[NetworkRun]) -> Option<Figure> {
 }
 
 /// The numbers behind the figure, a table for each network.
-pub fn tables(networks: &Networks) -> Vec<(String, Table)> {
+pub fn tables(networks: &[NetworkRun]) -> Vec<(String, Table)> {
     let table = |run: &NetworkRun| {
         let lines: Vec<&Record> = run.factors.iter().collect();
         let determined = lines.iter().map(|line| f64::from(line.determined()));
         let table = Record::table(&lines, FACTOR_COLUMNS).numbers("direct_determined", determined);
-        (format!("figure-6-{}", run.file_name()), table)
+        (format!("figure-6-{}", run.folder), table)
     };
-    networks.runs.iter().map(table).collect()
+    networks.iter().map(table).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plot::{Series, SeriesKind};
+    use crate::study::networks::runs::measured;
 
-    fn networks() -> Networks {
-        Networks::load(None).unwrap()
+    fn networks() -> Vec<NetworkRun> {
+        measured().unwrap()
     }
 
     #[test]
@@ -184,7 +185,7 @@ mod tests {
         let mu = &figures[0].charts[0];
         assert_eq!(mu.series.len(), 12, "four curves, each with a mark at the start");
         assert_eq!(figures[1].charts[0].series.len(), 4, "where nothing was measured there");
-        let mut lines = at(&networks.runs[0], 128.0, 0.1);
+        let mut lines = at(networks[0], 128.0, 0.1);
         lines.retain(|line| line["epoch"] > 0.0);
         let first = lines[0].estimate("mu_direct");
         let SeriesKind::Band { low, high } = &mu.series[0].kind else { panic!("no band") };
@@ -208,7 +209,7 @@ mod tests {
         assert!(low > 0.9 && low < 1.0 && high > 1.2 && high < 1.5, "{low} {high}");
         assert!(ccc.note.as_deref().is_some_and(|note| note.contains("falls below")), "{ccc:?}");
         // At c = 10 every curve would be a line at 1.
-        assert!(!is_visible(&at(&networks.runs[0], 128.0, 10.0)));
+        assert!(!is_visible(&at(networks[0], 128.0, 10.0)));
         let figure = &figures(&networks)[0];
         assert!(
             figure.title.ends_with("clipping changes less than 0.5% at c = 10"),
@@ -222,16 +223,16 @@ mod tests {
     fn a_direct_estimate_without_a_mean_gradient_is_left_out() {
         let mut networks = networks();
         let along = |l: &Record| l["clip_fraction"] == 1.0 && l["epoch"] > 0.0;
-        let line = networks.runs[0].factors.iter().position(along).unwrap();
+        let line = networks[0].factors.iter().position(along).unwrap();
         let (step, c) = {
-            let l = &networks.runs[0].factors[line];
+            let l = networks[0].factors[line];
             (l["step"], l["threshold"])
         };
-        assert!(networks.runs[0].factors[line].determined());
-        networks.runs[0].factors[line].numbers.insert("gradient_norm".into(), 0.0);
-        let changed = &networks.runs[0].factors[line];
+        assert!(networks[0].factors[line].determined());
+        networks[0].factors[line].numbers.insert("gradient_norm".into(), 0.0);
+        let changed = networks[0].factors[line];
         assert!(changed.estimate("mu_direct").value.is_nan() && !changed.determined());
-        let lines: Vec<&Record> = networks.runs[0]
+        let lines: Vec<&Record> = networks[0]
             .factors
             .iter()
             .filter(|l| l["step"] == step && l["threshold"] == c)
@@ -243,7 +244,7 @@ mod tests {
     #[test]
     fn what_was_measured_before_training_stands_at_the_left() {
         let networks = networks();
-        let mut lines = at(&networks.runs[0], 128.0, 0.1);
+        let mut lines = at(networks[0], 128.0, 0.1);
         assert_eq!((lines[0]["step"], lines[0]["epoch"]), (0.0, 0.0));
         let chart = mu_chart("x", &lines);
         let drawn: Vec<f64> = chart.series.iter().flat_map(|s| s.x.clone()).collect();
@@ -262,8 +263,8 @@ mod tests {
     #[test]
     fn tables_have_all_lines() {
         let networks = networks();
-        for (run, (name, text)) in networks.runs.iter().zip(tables(&networks)) {
-            assert_eq!(name, format!("figure-6-{}", run.file_name()));
+        for (run, (name, text)) in networks.iter().zip(tables(&networks)) {
+            assert_eq!(name, format!("figure-6-{}", run.folder));
             assert_eq!(text.rows(), run.factors.len());
         }
     }

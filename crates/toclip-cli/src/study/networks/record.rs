@@ -1,11 +1,9 @@
-//! The records that `train.py` writes: numbers and words by key, with errors that name the file, the
-//! line and the key.
+//! The records that `train.py` writes: numbers and words by key.
 
 use std::collections::BTreeMap;
 use std::ops::Index;
 
-use anyhow::{Result, bail};
-use serde::de::IgnoredAny;
+use anyhow::Result;
 use serde_json::Value;
 
 use crate::output::Table;
@@ -25,7 +23,7 @@ pub struct Record {
     pub words: BTreeMap<String, String>,
 }
 
-/// A number, by a key that was checked when the record was read.
+/// A number; the tests read all records that are compiled in.
 impl Index<&str> for Record {
     type Output = f64;
 
@@ -35,57 +33,24 @@ impl Index<&str> for Record {
 }
 
 impl Record {
-    /// Reads a JSON object; errors name its `place`.
-    pub fn parse(json: &str, place: &str, keys: &str) -> Result<Self> {
-        let Ok(Value::Object(values)) = serde_json::from_str(json) else {
-            bail!("{place}: expected a JSON object as train.py writes it");
-        };
-        for key in keys.split_whitespace() {
-            let Some(value) = values.get(key) else {
-                bail!("{place}: `{key}` is missing; train.py writes it");
-            };
-            if let (false, expected) = is_allowed(key, value) {
-                bail!("{place}: `{key}` is {value}; expected {expected}");
-            }
-        }
-        // Only some files have it; another type would be taken for the whole model.
-        if let Some(value) = values.get("group").filter(|value| !value.is_string()) {
-            bail!("{place}: `group` is {value}; expected a string");
-        }
+    /// Reads a JSON object of numbers, words and truth values; null is a number that is not finite.
+    pub fn parse(json: &str) -> Result<Self> {
         let mut record = Record::default();
-        for (key, value) in values {
-            if let Value::String(word) = value {
-                record.words.insert(key, word);
-            } else {
-                let number = value.as_f64().or(value.as_bool().map(f64::from));
-                record.numbers.insert(key, number.unwrap_or(f64::NAN));
+        for (key, value) in serde_json::from_str::<BTreeMap<String, Value>>(json)? {
+            match value {
+                Value::String(word) => drop(record.words.insert(key, word)),
+                value => {
+                    let number = value.as_f64().or(value.as_bool().map(f64::from));
+                    record.numbers.insert(key, number.unwrap_or(f64::NAN));
+                }
             }
         }
         Ok(record)
     }
 
-    /// The records of a file, and a note about a line that was left out. A line that a killed run did not
-    /// finish is the last one and has no line end; any other line that cannot be read is an error.
-    pub fn parse_lines(text: &str, path: &str, keys: &str) -> Result<(Vec<Self>, Option<String>)> {
-        let mut found = Vec::new();
-        for (number, line) in (1..).zip(text.split_inclusive('\n')) {
-            if line.trim().is_empty() {
-                continue;
-            }
-            let json = without_nan(line);
-            if !line.ends_with('\n') && serde_json::from_str::<IgnoredAny>(&json).is_err() {
-                let note = format!(
-                    "{path}: line {number}, the last one, is incomplete and was skipped; a resumed run \
-                     writes it again"
-                );
-                return Ok((found, Some(note)));
-            }
-            found.push(Record::parse(&json, &format!("{path}, line {number}"), keys)?);
-        }
-        if found.is_empty() {
-            bail!("{path} is empty: train.py adds a line at each measurement");
-        }
-        Ok((found, None))
+    /// A record for each line.
+    pub fn lines(text: &str) -> Result<Vec<Self>> {
+        text.lines().map(Record::parse).collect()
     }
 
     /// A table with a column for each of the keys.
@@ -109,35 +74,6 @@ impl Record {
         let known = half_width <= 0.5 * self["ccc_direct"].abs().max(1.0);
         self["clip_fraction"] == 0.0 || (self["gradient_norm"] > 0.0 && known)
     }
-}
-
-/// Whether a key may hold a value, and the values that it may hold; the same in every file.
-fn is_allowed(key: &str, value: &Value) -> (bool, &'static str) {
-    let number = value.as_f64().unwrap_or(f64::NAN);
-    match key {
-        "model" | "loss" | "mode" => (value.is_string(), "a string"),
-        "converged" => (value.is_boolean(), "true or false"),
-        "step" | "samples" | "seed" => (value.is_u64(), "an integer, at least 0"),
-        "batch" | "steps" => (value.is_u64() && number > 0.0, "a positive integer"),
-        "threshold" | "median_norm" | "epochs" | "rate" => (number > 0.0, "a positive number"),
-        // The first measurement is at epoch 0, before training.
-        "epoch" | "momentum" => (number >= 0.0, "a number, at least 0"),
-        "clip_fraction" => ((0.0..=1.0).contains(&number), "a number from 0 to 1"),
-        // Null stands for a number that is not finite.
-        _ => (value.is_number() || value.is_null(), "a number"),
-    }
-}
-
-/// Null in place of NaN, Infinity and -Infinity, which Python writes although they are not JSON.
-fn without_nan(line: &str) -> String {
-    let null = |part: &str| {
-        let words = ["-Infinity", "Infinity", "NaN"];
-        words.iter().fold(part.to_owned(), |part, word| part.replace(word, "null"))
-    };
-    // Only outside of strings; the names and words of a record contain no \".
-    let parts = line.split('"').enumerate();
-    let parts = parts.map(|(i, part)| if i % 2 == 0 { null(part) } else { part.to_owned() });
-    parts.collect::<Vec<_>>().join("\"")
 }
 
 /// Standard errors on either side of a 95% interval.
@@ -175,47 +111,3 @@ pub const ESTIMATORS: [(&str, &str); 3] = [
     ("batch", "μ, batch form"),
     ("fraction", "μ, unclipped fraction (the paper's)"),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str, path: &str) -> Result<(Vec<Record>, Option<String>)> {
-        Record::parse_lines(text, path, "step d")
-    }
-
-    #[test]
-    fn numbers_that_are_not_finite_are_missing() {
-        let text = "{\"step\": 1, \"d\": 2.5, \"name\": \"NaN\"}\n\n{\"step\": 2, \"d\": NaN}\n\
-                    {\"step\": 3, \"d\": -Infinity}\n{\"step\": 4, \"d\": 7}";
-        let (found, skipped) = read(text, "x").unwrap();
-        assert_eq!(skipped, None, "a complete last line needs no line end");
-        let number = |x: f64| Some(x).filter(|x| !x.is_nan());
-        let numbers: Vec<(f64, Option<f64>)> =
-            found.iter().map(|line| (line["step"], number(line["d"]))).collect();
-        assert_eq!(numbers, [(1.0, Some(2.5)), (2.0, None), (3.0, None), (4.0, Some(7.0))]);
-        assert_eq!(found[0].words["name"], "NaN");
-    }
-
-    #[test]
-    fn only_an_incomplete_last_line_is_skipped() {
-        let whole = "{\"step\": 1, \"d\": 1}\n";
-        for cut in ["{\"step\": 2, \"d", "{\"step\": 2, \"d\": Na"] {
-            let (found, note) = read(&format!("{whole}{cut}"), "x.jsonl").unwrap();
-            assert_eq!((found.len(), note.is_some()), (1, true));
-        }
-        let errors: Vec<String> = [
-            "{\"step\": 1, \"d\n{\"step\": 2, \"d\": 1}\n",
-            "{\"step\": 1, \"d\": 1}\n{\"step\"\n",
-            "{\"d\": 1}",
-            "{\"step\": -9, \"d\": 1}\n",
-            "{\"step\": \"one\", \"d\": 1}\n",
-            "[1, 2\n",
-            "",
-            "\n \n",
-        ]
-        .map(|text| format!("{:#}", read(text, "x.jsonl").unwrap_err()))
-        .into();
-        insta::assert_snapshot!(errors.join("\n"));
-    }
-}

@@ -21,9 +21,8 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 
 use super::claims::{check, differs, near};
-use super::figure_section::{self, FigureSection, shell_quoted, stem};
-use super::networks::{self, Networks};
-use super::{explorer, fit};
+use super::figure_section::{self, BEYOND, FigureSection, is_beyond, shell_quoted, stem};
+use super::{explorer, fit, networks};
 use crate::output::{ReportFolder, interrupt, tell};
 use crate::report::{self, Report};
 use real_data::RealData;
@@ -34,8 +33,6 @@ pub use run_sizes::RunSizes;
 pub struct Request<'a> {
     /// Figures and theorems as a user writes them; all if there are none.
     pub figures: &'a [String],
-    /// Runs of networks other than those of the project.
-    pub networks: Option<&'a Path>,
     pub sizes: RunSizes,
     /// The folder of the report.
     pub out: &'a Path,
@@ -48,9 +45,6 @@ impl Request<'_> {
         for figure in self.figures {
             command += &format!(" {}", shell_quoted(figure));
         }
-        if let Some(folder) = self.networks {
-            command += &format!(" --networks {}", shell_quoted(&folder.display().to_string()));
-        }
         command + &self.sizes.flags()
     }
 }
@@ -59,7 +53,6 @@ impl Request<'_> {
 struct Inputs {
     sizes: RunSizes,
     real: RealData,
-    networks: Networks,
 }
 
 macro_rules! embedded {
@@ -85,19 +78,16 @@ const FIGURES: [FigureEntry; 15] = [
     ("4b", |i| schedules::figure_4b(embedded!("figure-4b.toml"), &i.sizes)),
     ("theorem4", |i| random_problems::theorem_4(&i.sizes)),
     ("5", |i| criteria::figure_5(embedded!("figure-5.toml"), i.sizes.points)),
-    ("6", |i| Ok(networks::figure_6(&i.networks))),
-    ("7", |i| Ok(networks::figure_7(&i.networks))),
+    ("6", |_| networks::figure_6()),
+    ("7", |_| networks::figure_7()),
     ("8", |i| real_data::figure_8(&mut i.real, &i.sizes)),
 ];
-
-/// All items beyond the paper.
-const BEYOND: &str = "beyond";
 
 /// "figure 1a", "Theorem 4"; a section beyond the paper keeps its name.
 fn title(name: &str) -> String {
     match name.strip_prefix("theorem") {
         Some(number) => format!("Theorem {number}"),
-        None if name.starts_with(BEYOND) => name.into(),
+        None if is_beyond(name) => name.into(),
         None => format!("figure {name}"),
     }
 }
@@ -110,7 +100,7 @@ fn chosen(names: &[String]) -> Result<Vec<FigureEntry>> {
     let wanted = names.iter().map(|name| known(name)).collect::<Result<Vec<&str>>>()?;
     let all_beyond = wanted.contains(&BEYOND);
     let is_wanted =
-        |(name, _): &FigureEntry| wanted.contains(name) || all_beyond && name.starts_with(BEYOND);
+        |(name, _): &FigureEntry| wanted.contains(name) || all_beyond && is_beyond(name);
     Ok(FIGURES.into_iter().chain(beyond::FIGURES).filter(is_wanted).collect())
 }
 
@@ -131,18 +121,11 @@ fn known(name: &str) -> Result<&'static str> {
 /// Makes the figures and writes the report.
 pub fn reproduce(request: &Request) -> Result<Report> {
     let items = chosen(request.figures)?;
-    // First of all: files that cannot be read should not cost the run.
-    let networks = match (items.iter().any(|(name, _)| ["6", "7"].contains(name)), request.networks)
-    {
-        (true, folder) => Networks::load(folder)?,
-        (false, None) => Networks::default(),
-        (false, Some(_)) => bail!("--networks applies to figures 6 and 7 only; name one of them"),
-    };
     interrupt::exit_unless_writing()?;
     // Before anything is computed: a folder that cannot be written should not cost the run.
     drop(ReportFolder::new(request.out)?);
     let real = RealData::new(!request.figures.is_empty());
-    let mut inputs = Inputs { sizes: request.sizes.clone(), real, networks };
+    let mut inputs = Inputs { sizes: request.sizes.clone(), real };
     let (mut figures, mut timings) = (Vec::new(), Vec::new());
     for (name, make) in items {
         let start = Instant::now();
@@ -183,8 +166,7 @@ fn write(
     for (figure, files) in figures.into_iter().zip(files) {
         let FigureSection { mut section, experiment, .. } = figure;
         opening = opening.or(figure.opening);
-        section.explore =
-            experiment.and_then(explorer::link).or_else(|| explorer::link_to_problem(&section.id));
+        section.explore = experiment.and_then(|text| explorer::link(&text));
         for claim in &mut section.claims {
             let missing = || format!("report_text.toml has no claim {}", claim.paper);
             claim.paper = text.claims.get(&claim.paper).with_context(missing)?.clone();
@@ -195,7 +177,7 @@ fn write(
         sections.push(section);
     }
     timings.push(("plots and tables".into(), start.elapsed().as_secs_f64()));
-    let only_beyond = sections.iter().all(|section| section.id.starts_with(BEYOND));
+    let only_beyond = sections.iter().all(|section| is_beyond(&section.id));
     let report = Report {
         title: "To clip or not to clip, reproduced".into(),
         takeaway: if only_beyond { &text.takeaway_beyond } else { &text.takeaway }.clone(),
