@@ -126,6 +126,7 @@ pub mod policy;
 pub mod privacy;
 pub mod spectrum;
 pub mod threshold_rules;
+pub mod verdict;
 
 mod error;
 mod factors;
