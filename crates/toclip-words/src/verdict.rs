@@ -18,6 +18,7 @@ use toclip::Rule;
 use toclip::criteria::FisherLimit;
 use toclip::verdict::{
     AtMoment, Choice, Comparison, End, Evidence, JudgedBy, Rate, Threshold, Unclipped, Verdict,
+    WORTH_IT,
 };
 
 use crate::{percent, short, significant};
@@ -47,14 +48,6 @@ pub fn way(rule: &Rule, threshold: Threshold, rate: Rate) -> String {
         Rule::Clip => "clip".into(),
         rule => format!("use the rule {}", rule.name()),
     };
-    let at = match threshold {
-        Threshold::At(c) => format!(" at c = {}", significant(c, 4)),
-        Threshold::TowardsZero => " at as small a threshold as possible".into(),
-        Threshold::MaxCcc => " at the threshold with the largest CCC (max-CCC)".into(),
-        Threshold::Proportional(kappa) => format!(" at κ = {}", short(kappa)),
-        Threshold::Any => String::new(),
-        _ => " at the threshold of the file".into(),
-    };
     let rate = match (rate, threshold) {
         (Rate::Keep, _) => ", at the same learning rate".into(),
         (Rate::Compensated, Threshold::Any) => ", with the learning rate η/μ".into(),
@@ -66,7 +59,19 @@ pub fn way(rule: &Rule, threshold: Threshold, rate: Rate) -> String {
         (Rate::Fastest, _) => ", with the learning rate of fastest descent".into(),
         _ => String::new(),
     };
-    verb + &at + &rate
+    verb + &place(threshold) + &rate
+}
+
+/// " at c = 0.2"; empty where the threshold does not matter.
+fn place(threshold: Threshold) -> String {
+    match threshold {
+        Threshold::At(c) => format!(" at c = {}", significant(c, 4)),
+        Threshold::TowardsZero => " at as small a threshold as possible".into(),
+        Threshold::MaxCcc => " at the threshold with the largest CCC (max-CCC)".into(),
+        Threshold::Proportional(kappa) => format!(" at κ = {}", short(kappa)),
+        Threshold::Any => String::new(),
+        _ => " at the threshold of the file".into(),
+    }
 }
 
 /// Why, in a sentence or two.
@@ -138,6 +143,30 @@ pub fn best_threshold_line(verdict: &Verdict) -> Option<String> {
             format!("{}; the best threshold, c = {c}, gains only {gain}", action(verdict))
         }
     })
+}
+
+/// Verdicts at the start and at the end of training in one sentence.
+pub fn over_training(start: &Verdict, end: &Verdict) -> String {
+    let ccc = |verdict: &Verdict| verdict.moment().map_or(1.0, |at| at.ccc);
+    let at = |verdict: &Verdict| {
+        let Choice::Clip { threshold, .. } = verdict.choice else { return None };
+        Some(format!("{} (CCC = {:.3})", place(threshold), ccc(verdict)))
+    };
+    let rate = "with the learning rate raised to η/μ";
+    match (at(start), at(end)) {
+        (None, None) => format!(
+            "Do not clip for speed: the best CCC over all thresholds is {:.3} at the start and {:.3} at the \
+             end, no gain of more than {}.",
+            ccc(start),
+            ccc(end),
+            percent(WORTH_IT)
+        ),
+        (Some(start), Some(end)) => {
+            format!("Clip{start} at the start and{end} at the end, {rate}.")
+        }
+        (Some(start), None) => format!("Clip{start} at the start, {rate}; do not clip at the end."),
+        (None, Some(end)) => format!("Do not clip at the start; clip{end} at the end, {rate}."),
+    }
 }
 
 /// The limit on any rule, as a part of a sentence; `None` where it is not known.

@@ -131,7 +131,7 @@ pub struct AtMoment {
     pub ccc: f64,
     /// Whether the noise has infinite variance: unclipped SGD then has no finite risk.
     pub infinite_variance: bool,
-    /// The limit on any rule, where the density of the noise is known.
+    /// The limit on any rule, where it was asked for and the density of the noise is known.
     pub fisher: Option<FisherLimit>,
 }
 
@@ -225,11 +225,6 @@ impl Verdict {
     pub fn at_risk<'a>(step: impl Into<Step<'a>>, r: f64) -> Result<Self> {
         let step = step.into();
         let best = best_threshold(&step, r)?;
-        let fisher = match fisher_limit(&step, r) {
-            Ok(limit) => Some(limit),
-            Err(Error::NotProvided { .. }) => None,
-            Err(error) => return Err(error),
-        };
         Ok(Self::of_moment(Evidence::AtRisk(AtMoment {
             risk: r,
             rule: step.rule().clone(),
@@ -237,8 +232,32 @@ impl Verdict {
             mu: best.mu,
             ccc: best.ccc,
             infinite_variance: step.noise().second_moment().is_infinite(),
-            fisher,
+            fisher: None,
         })))
+    }
+
+    /// Adds the [limit](fisher_limit) on any rule to the evidence at a risk, where the density of the
+    /// noise is known.
+    ///
+    /// # Errors
+    /// As [`fisher_limit`].
+    ///
+    /// ```
+    /// use toclip::{noise::Laplace, verdict::Verdict};
+    /// let noise = Laplace::new(1.0)?;
+    /// let verdict = Verdict::at_risk(&noise, 0.01)?.with_fisher_limit(&noise)?;
+    /// assert!(verdict.moment().and_then(|at| at.fisher).is_some_and(|limit| limit.reached > 0.9));
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn with_fisher_limit<'a>(mut self, step: impl Into<Step<'a>>) -> Result<Self> {
+        if let Evidence::AtRisk(at) = &mut self.evidence {
+            at.fisher = match fisher_limit(step, at.risk) {
+                Ok(limit) => Some(limit),
+                Err(Error::NotProvided { .. }) => None,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(self)
     }
 
     /// Whether clipping learns the teacher's direction faster, by the largest
@@ -343,10 +362,10 @@ impl Comparison {
     /// let verdict = Comparison {
     ///     judged_by: JudgedBy::Risk,
     ///     start: 1.0,
-    ///     unclipped: Some(Unclipped { rate: Rate::Keep, end: End::Risk(0.4) }),
+    ///     unclipped: Some(Unclipped { rate: Rate::Keep, end: End::Risk(0.5) }),
     ///     candidates: vec![
     ///         of(Threshold::At(1.0), Rate::Keep, 0.05), // at a smaller effective rate
-    ///         of(Threshold::MaxCcc, Rate::Compensated, 0.1),
+    ///         of(Threshold::MaxCcc, Rate::Compensated, 0.125),
     ///     ],
     /// }
     /// .verdict();

@@ -37,7 +37,8 @@ impl<'a> Point<'a> {
     fn new(spec: &'a NoiseSpec, r: f64, c: f64) -> Result<Self> {
         let at = spec.part.factors(&spec.step, r, c)?;
         let whole = spec.part == GradientPart::Whole;
-        let verdict = whole.then(|| Verdict::at_risk(&spec.step, r)).transpose()?;
+        let verdict = || Verdict::at_risk(&spec.step, r)?.with_fisher_limit(&spec.step);
+        let verdict = whole.then(verdict).transpose()?;
         Ok(Point { spec, at, verdict })
     }
 
