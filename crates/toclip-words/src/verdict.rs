@@ -112,10 +112,19 @@ fn moment_reason(verdict: &Verdict, at: &AtMoment, when: &str, descent: &str) ->
             "{when} it keeps {mu} of {descent}, which the rate makes up for, and {left} of the noise at equal \
              descent (CCC = {ccc})."
         ),
-        _ if at.c.is_infinite() => format!("{when} no threshold has CCC above 1."),
         _ => {
-            let gain = percent(verdict.gain);
-            format!("{when} the best threshold, c = {c}, gains only {gain} (CCC = {ccc}).")
+            let diverges = match verdict.choice {
+                Choice::LowerRate => "Unclipped SGD diverges at this one. ",
+                _ => "",
+            };
+            let gain = match at.c.is_infinite() {
+                true => "no threshold has CCC above 1".into(),
+                false => {
+                    let gain = percent(verdict.gain);
+                    format!("the best threshold, c = {c}, gains only {gain} (CCC = {ccc})")
+                }
+            };
+            format!("{diverges}{when} {gain}.")
         }
     }
 }

@@ -304,6 +304,22 @@ impl Verdict {
         Verdict { choice, gain, evidence }
     }
 
+    /// The same where unclipped SGD diverges at its learning rate, which a moment does not show: not
+    /// clipping is then no answer, but a smaller rate is, which does what a threshold would.
+    ///
+    /// ```
+    /// use toclip::{noise::Gaussian, verdict::{Choice, Verdict}};
+    /// let verdict = Verdict::at_risk(&Gaussian::new(1.0)?, 0.1)?.where_unclipped_diverges();
+    /// assert_eq!(verdict.choice, Choice::LowerRate);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn where_unclipped_diverges(mut self) -> Self {
+        if self.choice == Choice::DoNotClip {
+            self.choice = Choice::LowerRate;
+        }
+        self
+    }
+
     /// Whether the verdict is to clip.
     pub fn clips(&self) -> bool {
         matches!(self.choice, Choice::Clip { .. })
