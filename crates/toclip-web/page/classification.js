@@ -1,7 +1,7 @@
 // Classification: logistic regression in place of least squares, and the sentences of the page about it. The
 // risk is the cross-entropy here.
 
-import { farFrom, sentence } from "./words.js";
+import { judged, sentence } from "./words.js";
 import { percent, short } from "../../toclip-report/page/numbers.js";
 
 /** A tenth of the labels flipped; the teacher separates the classes well. */
@@ -16,9 +16,6 @@ export const LOGISTIC = {
 
 export const isClassifier = (experiment) => "model" in experiment;
 
-/** A gain in samples below this is not worth a threshold to tune. */
-const GAIN = 1.05;
-
 export const NO_DENSITY =
   "Not drawn for classification: residuals lie between −1 and 1, so a threshold of 1 or more changes nothing.";
 
@@ -31,8 +28,8 @@ export function captions(experiment) {
       ? "The cross-entropy of the labels as drawn, and the share of wrong signs against labels before they were flipped. The band is C-SGD itself, simulated in the background."
       : "How far the model is from the best one, as SGD sees more samples. The band is C-SGD itself, simulated in the background. The best schedule follows the peak of CCC and raises the rate to η/μ, to make up for the descent that clipping removes.",
     "factors-caption": classifier
-      ? "Where CCC is above 1, SGD learns the teacher's direction faster with this threshold than without clipping at any learning rate."
-      : "Where CCC is above 1, clipping beats unclipped SGD at every learning rate.",
+      ? "Where CCC is above 1, SGD learns the teacher's direction with less noise at equal speed than without clipping."
+      : "Where CCC is above 1, clipping with the learning rate raised to η/μ beats unclipped SGD.",
     "map-caption": classifier
       ? "The cross-entropy at the end of training. Click, or use the arrow keys, to choose."
       : "The risk at the end of training. Click, or use the arrow keys, to choose.",
@@ -45,20 +42,12 @@ export function classifierSentences({ verdict, paths, threshold, failed }) {
   const bias = kept === null || open === null ? "" : threshold === null
     ? `At small rates SGD ends at ${short(open)} times the teacher.`
     : `Clipping moves the optimum: at small rates SGD ends at ${short(kept)} times the teacher, without clipping at ${short(open)} times.`;
-  return [...judgeDirection(verdict, threshold, failed), bias, ends(paths)].filter((sentence) => sentence);
+  return [...judgeDirection(verdict, failed), bias, ends(paths)].filter((sentence) => sentence);
 }
 
-function judgeDirection(verdict, threshold, failed) {
+function judgeDirection(verdict, failed) {
   if (!verdict) return failed ? ["No threshold is better than another here.", sentence(failed)] : ["…"];
-  const { c, mu, ccc } = verdict;
-  if (c === null || ccc < GAIN) {
-    const little = c === null ? "no threshold learns the direction faster than a smaller learning rate" : `the best threshold, c = ${short(c)}, gains only ${percent(ccc - 1)}`;
-    return ["Clipping hardly helps here.", `At this moment ${little}.`];
-  }
-  return [
-    `Clip at c = ${short(c)} to learn the direction faster.`,
-    `At this moment that keeps ${percent(mu)} of the progress towards the teacher's direction and is as good as ${short(ccc)} times the samples (CCC).${farFrom(threshold, c)}`,
-  ];
+  return judged(verdict);
 }
 
 function ends({ clipped, unclipped }) {

@@ -32,10 +32,10 @@ export class Compare {
       [`final ${quantity}, clipped`, end(app.paths.clipped), end(app.other.clipped)],
       [`final ${quantity}, unclipped`, end(app.paths.unclipped), end(app.other.unclipped)],
       [`${quantity} at the chosen moment`, at(app.paths, moment), at(app.other, moment)],
-      ["best threshold there", ...this.verdicts((v) => (v.c === null ? "no clipping" : short(v.c)))],
-      ["gain (CCC)", ...this.verdicts((v) => short(v.ccc))],
-      ["Fisher limit", ...this.verdicts((v) => (v.limit === null ? "—" : short(v.limit)))],
-      ["share of the limit", ...this.verdicts((v) => (v.reached === null ? "—" : percent(v.reached)))],
+      ["best threshold there", ...this.verdicts(({ evidence: v }) => (v.c === null ? "no clipping" : short(v.c)))],
+      ["gain (CCC)", ...this.verdicts(({ evidence: v }) => short(v.ccc))],
+      ["Fisher limit", ...this.verdicts(({ evidence: v }) => (v.fisher?.limit == null ? "—" : short(v.fisher.limit)))],
+      ["share of the limit", ...this.verdicts(({ evidence: v }) => (v.fisher === null ? "—" : percent(v.fisher.reached)))],
     ];
     const html = rows.map(([name, a, b], k) => {
       const cell = k === 0 ? ["th scope='col'", "th"] : ["td", "td"];

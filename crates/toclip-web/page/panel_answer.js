@@ -1,11 +1,9 @@
-// Panel (e): the answer in words. Clip or not, where, what it gains, and the limit on any rule.
+// Panel (e): the answer in words. Whether to clip comes from the theory, with its words; the ends of the
+// curves are added here.
 
 import { classifierSentences, withoutRepeats } from "./classification.js";
-import { farFrom, sentence } from "./words.js";
-import { percent, short } from "../../toclip-report/page/numbers.js";
-
-/** A gain below this is not worth a threshold to tune. */
-const WORTH = 1.02;
+import { judged, sentence } from "./words.js";
+import { short } from "../../toclip-report/page/numbers.js";
 
 export class AnswerPanel {
   constructor(box) {
@@ -20,47 +18,15 @@ export class AnswerPanel {
 }
 
 export function sentences(shown) {
-  const { verdict, paths, best, risk, threshold, rule, failed, isPrivate, classifier } = shown;
+  const { verdict, paths, best, failed, isPrivate, classifier } = shown;
   if (classifier) return classifierSentences(shown);
   if (isPrivate) {
     const why = "It adds noise in proportion to the threshold, which CCC does not count: read the best threshold and rate off the map.";
     return ["Private SGD must clip.", why, outcome(paths, best)];
   }
-  const said = verdict ? judge(verdict, risk, threshold, rule) : [failed ? "No single best threshold for this rule." : "…"];
+  const said = verdict ? judged(verdict) : [failed ? "No single best threshold for this rule." : "…"];
   if (failed) said.push(sentence(failed));
   return [...said, outcome(paths, best), smallerRate(shown) || largerRate(paths, best)].filter((sentence) => sentence);
-}
-
-function judge({ c, mu, ccc, limit, reached, infinite_variance: infinite }, risk, threshold, rule) {
-  const word = rule === "clip" ? "Clip" : `Use the rule “${rule}”`;
-  if (infinite) {
-    return [
-      `${word}: unclipped SGD has no finite risk under this noise.`,
-      c === null
-        ? "The rule has no threshold to choose."
-        : `At risk ${short(risk)} the best threshold is c = ${short(c)}, which keeps ${percent(mu)} of the descent` +
-          (reached === null ? "." : ` and reaches ${percent(reached)} of the Fisher limit, the most that any rule can do.`),
-    ];
-  }
-  const bound = limit === null ? "" : ` ${fisher(limit, reached)}`;
-  if (ccc === null || ccc < WORTH) {
-    const little = c === null ? "unclipped SGD is best" : `the best threshold, c = ${short(c)}, gains only ${percent(Math.max(0, ccc - 1))}`;
-    return [
-      rule === "clip" ? "Do not clip." : `The rule “${rule}” does not help.`,
-      `At risk ${short(risk)} ${little}: the rule removes as much signal as noise.${bound}`,
-    ];
-  }
-  return [
-    c === null ? `${word}: it gains a factor of ${short(ccc)}.` : `${word} at c = ${short(c)}.`,
-    `At risk ${short(risk)} that keeps ${percent(mu)} of the descent and is as good as ${short(ccc)} times the samples (CCC).${farFrom(threshold, c)}${bound}`,
-  ];
-}
-
-/** The limit on the gain of any rule. */
-function fisher(limit, reached) {
-  if (short(limit) === "1") return "No rule can gain anything.";
-  const most = `No rule could gain more than a factor of ${short(limit)} (the Fisher limit)`;
-  return limit < WORTH ? `${most}.` : `${most}; the best threshold reaches ${percent(reached)} of that.`;
 }
 
 /** The risk at the end; null where the curve has none. */

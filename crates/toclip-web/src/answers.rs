@@ -3,6 +3,8 @@
 use serde::Serialize;
 use toclip::dynamics::Stop;
 use toclip::policy::{OpenLoop, Schedule};
+use toclip::verdict::Verdict;
+use toclip_words::verdict as words;
 
 /// The factors at every threshold.
 #[derive(Debug, Serialize)]
@@ -16,19 +18,23 @@ pub struct FactorCurves {
     pub infinite_variance: bool,
 }
 
-/// Where to clip at a moment, and the gain.
+/// Whether to clip at a moment, as data and in words.
 #[derive(Debug, Serialize)]
-pub struct BestThreshold {
-    /// c*, null where not clipping is best.
-    pub c: Option<f64>,
-    pub mu: f64,
-    /// The largest CCC.
-    pub ccc: Option<f64>,
-    /// The largest CCC of any rule; null where it is infinite or not known.
-    pub limit: Option<f64>,
-    /// The share of it that the best threshold reaches.
-    pub reached: Option<f64>,
-    pub infinite_variance: bool,
+pub struct JudgedMoment {
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    pub headline: String,
+    pub reason: String,
+    /// The limit on any rule; null where it is not known.
+    pub limit: Option<String>,
+}
+
+impl From<Verdict> for JudgedMoment {
+    fn from(verdict: Verdict) -> Self {
+        let limit = words::limit(&verdict);
+        let (headline, reason) = (words::headline(&verdict), words::reason(&verdict));
+        JudgedMoment { verdict, headline, reason, limit }
+    }
 }
 
 /// The density of the residual.

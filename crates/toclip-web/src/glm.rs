@@ -5,12 +5,13 @@
 
 use serde_json::{Value, json};
 use toclip::dynamics::Stop;
-use toclip::model::{GlmOde, GlmPath, Overlaps, best_threshold};
+use toclip::model::{GlmOde, GlmPath, Overlaps};
 use toclip::policy::Policy;
+use toclip::verdict::Verdict;
 use toclip_experiment::{GlmExperiment, GlmProblem, Method, Origin};
 
 use crate::answers::{
-    BestThreshold, DensityCurve, FactorCurves, MAP_TOLERANCE, MapColumn, early_end, final_risks,
+    DensityCurve, FactorCurves, JudgedMoment, MAP_TOLERANCE, MapColumn, early_end, final_risks,
     finite,
 };
 use crate::setting::Explored;
@@ -130,18 +131,11 @@ impl Explored for ExploredGlm {
         })
     }
 
-    fn best_threshold(&self, _risk: f64, time: f64) -> Result<BestThreshold, String> {
-        let (model, at) = (&*self.problem.model, self.at(time)?);
-        let best = best_threshold(model, &at).map_err(|error| error.to_string())?;
-        let [kept, open] = [best.c, f64::INFINITY].map(|c| model.coefficients(&at, c).b);
-        Ok(BestThreshold {
-            c: finite(self.problem.rescaling.inverse().threshold(best.c)),
-            mu: kept / open,
-            ccc: Some(best.ccc),
-            limit: None,
-            reached: None,
-            infinite_variance: false,
-        })
+    fn verdict(&self, _risk: f64, time: f64) -> Result<JudgedMoment, String> {
+        let verdict = Verdict::at_overlaps(&*self.problem.model, &self.at(time)?);
+        let verdict = verdict.map_err(|error| error.to_string())?;
+        let to_user = self.problem.rescaling.inverse();
+        Ok(verdict.in_units(|c| to_user.threshold(c)).into())
     }
 
     fn density(&self, _risk: f64, _reach: f64) -> Result<DensityCurve, String> {
@@ -193,7 +187,7 @@ mod tests {
         // Residuals are below one: a threshold of 1.5 changes nothing.
         assert!((ccc(2) - 1.0).abs() < 1e-12 && ccc(1) > 1.0, "{factors}");
         let verdict = ask(json!({ "ask": "verdict", "risk": 0, "time": 10 }));
-        let best = verdict["ccc"].as_f64().unwrap();
+        let best = verdict["evidence"]["ccc"].as_f64().unwrap();
         assert!(best >= ccc(1) && best >= ccc(0), "{verdict}");
         let run = ask(json!({ "ask": "run", "seed": 1, "index": 0 }));
         assert!((end(&run["risk"]) - loss).abs() < 0.1, "{run}");

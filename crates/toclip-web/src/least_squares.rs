@@ -4,15 +4,16 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
-use toclip::criteria::{best_threshold, fisher_limit, stability_limits};
+use toclip::criteria::stability_limits;
 use toclip::dynamics::{Ode, Stop};
 use toclip::policy::{Policy, Schedule};
 use toclip::spectrum::Modes;
+use toclip::verdict::Verdict;
 use toclip::{Error, Factors, Step};
 use toclip_experiment::{Clip, Experiment, Method, Origin, Problem};
 
 use crate::answers::{
-    BestThreshold, DensityCurve, FactorCurves, MAP_TOLERANCE, MapColumn, early_end, final_risks,
+    DensityCurve, FactorCurves, JudgedMoment, MAP_TOLERANCE, MapColumn, early_end, final_risks,
     finite,
 };
 use crate::setting::{Explored, Kept, recall};
@@ -147,22 +148,20 @@ impl Explored for ExploredLeastSquares {
         })
     }
 
-    fn best_threshold(&self, risk: f64, _time: f64) -> Result<BestThreshold, String> {
+    fn verdict(&self, risk: f64, _time: f64) -> Result<JudgedMoment, String> {
         let step = &self.problem.step;
-        let best = best_threshold(step, risk).map_err(|error| error.to_string())?;
-        let fisher = match fisher_limit(step, risk) {
-            Ok(limit) => Some(limit),
-            Err(Error::NotProvided { .. } | Error::Step(_)) => None,
+        let verdict = Verdict::at_risk(step, risk).map_err(|error| error.to_string())?;
+        let verdict = match verdict.clone().with_fisher_limit(step) {
+            Ok(known) => known,
+            Err(Error::NotProvided { .. } | Error::Step(_)) => verdict,
             Err(error) => return Err(error.to_string()),
         };
-        Ok(BestThreshold {
-            c: finite(self.user_threshold(best.c)),
-            mu: best.mu,
-            ccc: finite(best.ccc),
-            limit: fisher.and_then(|f| finite(f.limit)),
-            reached: fisher.map(|f| f.reached),
-            infinite_variance: step.noise().second_moment().is_infinite(),
-        })
+        let verdict = verdict.in_units(|c| self.user_threshold(c));
+        Ok(match verdict.clips() || self.path(false)?["stop"].is_null() {
+            true => verdict,
+            false => verdict.where_unclipped_diverges(),
+        }
+        .into())
     }
 
     fn density(&self, risk: f64, reach: f64) -> Result<DensityCurve, String> {

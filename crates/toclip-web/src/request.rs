@@ -39,7 +39,7 @@ pub enum Request {
         /// c, in the units of the experiment.
         thresholds: Vec<f64>,
     },
-    /// The best threshold at a risk, and the limit on any rule.
+    /// Whether to clip at a risk, and the limit on any rule.
     Verdict {
         /// As in a file for `toclip run`.
         experiment: Description,
@@ -99,7 +99,7 @@ impl Request {
                 to_json(setting::of(&experiment)?.factors(risk, time, &thresholds)?)
             }
             Request::Verdict { experiment, risk, time } => {
-                to_json(setting::of(&experiment)?.best_threshold(risk, time)?)
+                to_json(setting::of(&experiment)?.verdict(risk, time)?)
             }
             Request::Density { experiment, risk, reach } => {
                 to_json(setting::of(&experiment)?.density(risk, reach)?)

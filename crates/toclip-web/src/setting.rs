@@ -8,7 +8,7 @@ use std::thread::LocalKey;
 use serde_json::Value;
 use toclip_experiment::{GlmProblem, Problem, of_values, parse_file};
 
-use crate::answers::{BestThreshold, DensityCurve, FactorCurves, MapColumn};
+use crate::answers::{DensityCurve, FactorCurves, JudgedMoment, MapColumn};
 use crate::dropped::quantiles;
 use crate::glm::ExploredGlm;
 use crate::least_squares::ExploredLeastSquares;
@@ -27,8 +27,8 @@ pub trait Explored {
     fn run(&self, seed: u64, index: u64) -> Result<Value, String>;
     /// The factors at a moment against the threshold.
     fn factors(&self, risk: f64, time: f64, thresholds: &[f64]) -> Result<FactorCurves, String>;
-    /// The best threshold at a moment.
-    fn best_threshold(&self, risk: f64, time: f64) -> Result<BestThreshold, String>;
+    /// Whether to clip at a moment.
+    fn verdict(&self, risk: f64, time: f64) -> Result<JudgedMoment, String>;
     /// The density of the residual of one sample at a risk; `reach` is in the picture.
     fn density(&self, risk: f64, reach: f64) -> Result<DensityCurve, String>;
     /// The final risk at one threshold and several rates, each the largest rate of the schedule.

@@ -5,6 +5,8 @@
 
 mod names;
 mod numbers;
+#[cfg(feature = "verdict")]
+pub mod verdict;
 
 pub use names::{did_you_mean, did_you_mean_or_list, unknown};
 pub use numbers::{

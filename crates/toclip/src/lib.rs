@@ -129,6 +129,7 @@ pub mod problem;
 pub mod spectrum;
 pub mod threshold_rules;
 pub mod tuning;
+pub mod verdict;
 
 mod error;
 mod factors;

@@ -4,7 +4,7 @@ mod noise;
 mod range;
 
 pub use noise::{NoiseArgs, family, object};
-pub use range::NumberOrRange;
+pub use range::PointOrRange;
 
 pub use toclip_words::unknown;
 

@@ -8,7 +8,7 @@ const DEFAULT_POINTS: usize = 200;
 
 /// `0.9`, `0.1..15` or `0.1..15:100`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum NumberOrRange {
+pub enum PointOrRange {
     /// One number; `none` is infinite.
     Number(f64),
     /// Numbers from one to another, ends included, as many as given.
@@ -22,7 +22,7 @@ pub enum NumberOrRange {
     },
 }
 
-impl FromStr for NumberOrRange {
+impl FromStr for PointOrRange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -33,7 +33,7 @@ impl FromStr for NumberOrRange {
             }),
         };
         let Some((from, rest)) = text.split_once("..") else {
-            return number(text).map(NumberOrRange::Number);
+            return number(text).map(PointOrRange::Number);
         };
         let (to, points) = rest.split_once(':').map_or((rest, None), |(to, n)| (to, Some(n)));
         let count = |n: &str| match n.trim().parse() {
@@ -45,16 +45,16 @@ impl FromStr for NumberOrRange {
         if !(from < to && from.is_finite() && to.is_finite()) {
             return Err("expected a range from a smaller to a larger finite number".into());
         }
-        Ok(NumberOrRange::Range { from, to, points })
+        Ok(PointOrRange::Range { from, to, points })
     }
 }
 
-impl NumberOrRange {
+impl PointOrRange {
     /// The numbers, evenly spaced or evenly in the logarithm.
     pub fn values(&self, log: bool) -> Result<Vec<f64>> {
         let (from, to, points) = match *self {
-            NumberOrRange::Number(x) => return Ok(vec![x]),
-            NumberOrRange::Range { from, to, points } => (from, to, points),
+            PointOrRange::Number(x) => return Ok(vec![x]),
+            PointOrRange::Range { from, to, points } => (from, to, points),
         };
         if log && from <= 0.0 {
             bail!("--log-x needs a range that starts above zero, not at {from}");
@@ -76,23 +76,23 @@ mod tests {
 
     #[test]
     fn reads_numbers_and_ranges() {
-        assert_eq!("0.9".parse(), Ok(NumberOrRange::Number(0.9)));
+        assert_eq!("0.9".parse(), Ok(PointOrRange::Number(0.9)));
         for text in ["inf", "none"] {
-            assert_eq!(text.parse(), Ok(NumberOrRange::Number(f64::INFINITY)));
+            assert_eq!(text.parse(), Ok(PointOrRange::Number(f64::INFINITY)));
         }
-        let range = NumberOrRange::Range { from: 1.0, to: 3.0, points: Some(3) };
+        let range = PointOrRange::Range { from: 1.0, to: 3.0, points: Some(3) };
         assert_eq!("1..3:3".parse(), Ok(range));
         for bad in ["", "x", "nan", "3..1", "1..", "1..2:1", "1..2:x", "1..inf", "nan..1"] {
-            assert!(bad.parse::<NumberOrRange>().is_err(), "{bad}");
+            assert!(bad.parse::<PointOrRange>().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn spaces_points_evenly_with_exact_ends() {
-        let range: NumberOrRange = "0.1..10:3".parse().unwrap();
+        let range: PointOrRange = "0.1..10:3".parse().unwrap();
         assert_eq!(range.values(false).unwrap(), [0.1, 5.05, 10.0]);
         let log = range.values(true).unwrap();
         assert!((log[1] - 1.0).abs() < 1e-15 && log[2] == 10.0);
-        assert!("0..1".parse::<NumberOrRange>().unwrap().values(true).is_err());
+        assert!("0..1".parse::<PointOrRange>().unwrap().values(true).is_err());
     }
 }

@@ -13,7 +13,7 @@ use toclip::policy::{OpenLoop, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 use toclip::{Memory, Momentum, Rule, Step};
 
-use crate::arguments::{self, NoiseArgs, NumberOrRange};
+use crate::arguments::{self, NoiseArgs, PointOrRange};
 use crate::output::{Table, files, plots, progress_bar, result, terminal};
 use crate::plot::{Axis, Chart, Figure, Series};
 use toclip_words::{duration, interval_at, short};
@@ -102,7 +102,7 @@ impl FromStr for Dims {
             let dim = |part: &str| Ok(check(part.trim().parse().unwrap_or(0.0))?.round() as u64);
             return text.split(',').map(dim).collect::<Result<_, String>>().map(Dims);
         }
-        let NumberOrRange::Range { from, to, points } = text.parse()? else {
+        let PointOrRange::Range { from, to, points } = text.parse()? else {
             return Err("expected a range".into());
         };
         let (from, to) = (check(from)?, check(to)?);

@@ -56,7 +56,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         fit_all(&residuals, &options).with_context(|| args.file.display().to_string())?;
     if let Some(path) = &args.plot {
         let title = format!("Noise in {}", name(&args.file));
-        let [whole, tails] = noise_fit_figure::charts(&residuals, &comparison);
+        let [whole, tails] = noise_fit_figure::charts(&residuals, &comparison, None);
         plots::save(&Figure::new(&title).chart(whole).chart(tails), path)?;
     }
     let written: Vec<PathBuf> = args.plot.into_iter().collect();

@@ -6,6 +6,8 @@ use serde::Serialize;
 use toclip::Factors;
 use toclip::dynamics::{Stop, effective_moments};
 use toclip::ensemble::Summary;
+use toclip::verdict::Verdict;
+use toclip_words::verdict::best_threshold_line;
 
 use super::run::MethodCurve;
 use super::{Experiment, Method, Prepared};
@@ -54,6 +56,8 @@ pub struct StartReport {
     has_one_mu: bool,
     pub csc: Option<f64>,
     pub ccc: Option<f64>,
+    /// Whether to clip at the start; missing for private SGD, which must, and for rules without one μ.
+    pub decision: Option<Verdict>,
 }
 
 /// One method.
@@ -150,8 +154,17 @@ impl StartReport {
             has_one_mu: step.rule().is_radial(),
             csc: factors.and_then(|f| f.csc().ok()),
             ccc: factors.and_then(|f| f.ccc().ok()),
+            decision: verdict_at_start(problem),
         }
     }
+}
+
+/// Whether to clip at the start, in the units of the file.
+fn verdict_at_start(problem: &Problem) -> Option<Verdict> {
+    let step = Some(&problem.step).filter(|step| step.privacy().is_none())?;
+    let back = problem.spectrum.rescaling().inverse();
+    let verdict = Verdict::at_risk(step, problem.modes.risk()).ok()?;
+    Some(verdict.in_units(|c| back.threshold(c)))
 }
 
 impl MethodReport {
@@ -245,6 +258,9 @@ impl fmt::Display for ExperimentReport {
             (Some(csc), Some(ccc)) => writeln!(f, ", CSC = {}, CCC = {}", short(csc), short(ccc))?,
             _ if !at.has_one_mu => writeln!(f, " on average over the directions")?,
             _ => writeln!(f, "; CSC and CCC need a finite variance")?,
+        }
+        if let Some(best) = at.decision.as_ref().and_then(best_threshold_line) {
+            writeln!(f, "  best    at the start: {best}")?;
         }
         for note in &self.notes {
             writeln!(f, "  note    {note}")?;

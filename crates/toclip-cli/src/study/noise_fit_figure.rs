@@ -21,8 +21,13 @@ struct Histogram {
     outside: usize,
 }
 
-/// The density, and its logarithm to see the tails.
-pub fn charts(residuals: &[f64], comparison: &NoiseComparison) -> [Chart; 2] {
+/// The density, and its logarithm to see the tails. A mixture of as many components as were requested
+/// is not called advised.
+pub fn charts(
+    residuals: &[f64],
+    comparison: &NoiseComparison,
+    requested: Option<usize>,
+) -> [Chart; 2] {
     let histogram = Histogram::new(residuals);
     let top = 2.0 * histogram.heights.iter().copied().fold(0.0, f64::max);
     let shown: Vec<&NoiseFit> = shown(comparison);
@@ -43,7 +48,9 @@ pub fn charts(residuals: &[f64], comparison: &NoiseComparison) -> [Chart; 2] {
             .y(y)
             .series(series.slot(6));
         for (fit, (x, y)) in shown.iter().zip(&curves) {
-            chart = chart.series(Series::line(&label(fit, comparison), x, y).slot(slot(fit.model)));
+            chart = chart.series(
+                Series::line(&label(fit, comparison, requested), x, y).slot(slot(fit.model)),
+            );
         }
         chart
     };
@@ -71,15 +78,18 @@ fn shown(comparison: &NoiseComparison) -> Vec<&NoiseFit> {
     std::iter::once(best).chain(others).collect()
 }
 
-fn label(fit: &NoiseFit, comparison: &NoiseComparison) -> String {
+fn label(fit: &NoiseFit, comparison: &NoiseComparison, requested: Option<usize>) -> String {
     let numbers = match &fit.family {
         Family::GaussianMixture(mixture) if fit.model == NoiseModel::GaussianMixture => {
             format!("Gaussian mixture of {}", mixture.components().len())
         }
         _ => fit.describe(),
     };
-    let advised = fit.model == comparison.best().model;
-    if advised { format!("{numbers}, advised") } else { numbers }
+    match requested.filter(|_| fit.model == NoiseModel::GaussianMixture) {
+        _ if fit.model != comparison.best().model => numbers,
+        Some(k) => format!("{numbers}, {k} components requested"),
+        None => format!("{numbers}, advised"),
+    }
 }
 
 /// The same distribution has the same colour in every plot.
@@ -204,7 +214,7 @@ mod tests {
             .map(|i| (f64::from(i) * 0.618_034).fract() + if i % 2 == 0 { 4.0 } else { -5.0 })
             .collect();
         let comparison = fit_all(&values, &NoiseFitOptions::default()).unwrap();
-        let [whole, tails] = charts(&values, &comparison);
+        let [whole, tails] = charts(&values, &comparison, None);
         assert!(whole.series[1].label.ends_with("advised"), "{}", whole.series[1].label);
         assert_eq!(whole.series.len(), tails.series.len());
         let colours: std::collections::BTreeSet<_> = whole.series.iter().map(|s| s.slot).collect();

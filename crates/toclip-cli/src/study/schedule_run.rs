@@ -1,15 +1,26 @@
 //! One schedule on one problem: the risk it leads to, predicted and, where asked for, simulated.
 
 use anyhow::{Context, Result};
+use toclip::Rule;
 use toclip::dynamics::{PathPoint, Stop, Trajectory};
 use toclip::ensemble::Summary;
 use toclip::policy::{Schedule, Shape};
+use toclip::verdict::{Candidate, End, Rate, Threshold};
 
 use crate::experiment::run::run_all;
 use crate::experiment::{Experiment, Method, Origin, Problem, band_edges};
 use crate::plot::{Axis, Chart, Series};
 
+/// A rule with its threshold, and a learning rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Treatment {
+    pub rule: Rule,
+    pub threshold: Threshold,
+    pub rate: Rate,
+}
+
 /// A schedule, and the risk it leads to.
+#[derive(Clone)]
 pub struct ScheduleRun {
     /// In files.
     pub key: &'static str,
@@ -19,8 +30,9 @@ pub struct ScheduleRun {
     pub path: Trajectory,
     /// Of C-SGD.
     pub runs: Option<Summary>,
-    /// Whether it has the effective rate of unclipped SGD; assumed unless changed.
-    pub same_rate: bool,
+    /// What it does to gradients; `None` for SGD without clipping, and for what is shown only for
+    /// comparison.
+    pub treatment: Option<Treatment>,
 }
 
 impl ScheduleRun {
@@ -37,7 +49,21 @@ impl ScheduleRun {
         let path = curves.iter().find_map(|curve| curve.path().cloned());
         let runs = curves.iter().find_map(|curve| curve.band().cloned());
         let path = path.context("the ODE gave no path")?;
-        Ok(ScheduleRun { key, label, path, runs, same_rate: true })
+        Ok(ScheduleRun { key, label, path, runs, treatment: None })
+    }
+
+    /// The schedule as a candidate for a verdict.
+    pub fn candidate(&self) -> Option<Candidate> {
+        let Treatment { rule, threshold, rate } = self.treatment.clone()?;
+        Some(Candidate { name: self.key, rule, threshold, rate, end: self.verdict_end() })
+    }
+
+    /// The end for a verdict.
+    pub fn verdict_end(&self) -> End {
+        match (self.end(), self.path.stop.diverged_at()) {
+            (Some(risk), _) => End::Risk(risk),
+            (None, t) => End::Diverged(t.unwrap_or(0.0)),
+        }
     }
 
     /// R at the end, if the path got there.

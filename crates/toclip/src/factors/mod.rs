@@ -4,6 +4,7 @@ pub(crate) mod batch;
 pub(crate) mod combination;
 pub(crate) mod information;
 pub(crate) mod kernel;
+mod part;
 pub(crate) mod step;
 pub(crate) mod table;
 

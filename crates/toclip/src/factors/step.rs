@@ -162,7 +162,12 @@ impl<'a> Step<'a> {
     /// # Ok::<(), toclip::Error>(())
     /// ```
     pub fn describe(&self) -> String {
-        let mut words = self.noise().describe();
+        self.noise().describe() + &self.describe_treatment()
+    }
+
+    /// The batch and the rule, to follow the name of the noise; empty for single samples that are clipped.
+    pub fn describe_treatment(&self) -> String {
+        let mut words = String::new();
         if !self.batch.is_single() {
             words += &format!(", {}", self.batch);
         }

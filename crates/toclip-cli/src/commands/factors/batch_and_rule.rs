@@ -1,6 +1,7 @@
 //! The batch and the rule of a step, as flags and as table columns.
 
 use anyhow::{Result, bail};
+use serde_json::Value;
 use toclip::{Batch, Rule, Step};
 
 use crate::arguments::{count, rule};
@@ -49,7 +50,7 @@ impl BatchAndRule {
     }
 
     /// The columns that describe it and their cells; none for single samples that are clipped.
-    pub fn cells(&self) -> Vec<(&'static str, String)> {
+    pub fn cells(&self) -> Vec<(&'static str, Value)> {
         let clips = self.rule == Rule::Clip;
         let shown = match (clips, self.batch == 1 && self.outputs == 1) {
             (true, true) => 0,
@@ -60,12 +61,12 @@ impl BatchAndRule {
     }
 
     /// The cell of one of the [`COLUMNS`].
-    pub fn cell(&self, column: &str) -> String {
+    pub fn cell(&self, column: &str) -> Value {
         let single = self.batch == 1 && self.outputs == 1;
         match (column, &self.rule) {
-            ("batch", _) => self.batch.to_string(),
-            ("outputs", _) => self.outputs.to_string(),
-            ("per_sample", _) => self.per_sample.to_string(),
+            ("batch", _) => self.batch.into(),
+            ("outputs", _) => self.outputs.into(),
+            ("per_sample", _) => self.per_sample.into(),
             (_, Rule::Clip) if !single && self.per_sample => "per_sample".into(),
             (_, Rule::Clip) if !single => "mean".into(),
             (_, rule) => rule.name().into(),

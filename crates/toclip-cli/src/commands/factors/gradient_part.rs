@@ -76,13 +76,11 @@ fn rule_and_parts(
 impl GradientPart {
     /// $\mu$ of the part, and its $m^{(2)}$ in the unit of the residual.
     pub fn factors(self, step: &Step<'_>, r: f64, c: f64) -> toclip::Result<Factors> {
-        let (at, unit) = match self {
-            GradientPart::Whole => return Factors::new(step, r, c),
-            GradientPart::Eigenvalue(lambda) => (step.eigenvalue_moments(lambda, r, c)?, lambda),
-            GradientPart::Group(g, _) => (step.group_moments(g, r, c)?, 1.0),
-        };
-        let m2 = if unit > 0.0 { at.m2 / unit } else { step.second_moment(r) };
-        Ok(Factors { r, c, mu: at.mu, m2, second_moment: step.second_moment(r) })
+        match self {
+            GradientPart::Whole => Factors::new(step, r, c),
+            GradientPart::Eigenvalue(lambda) => Factors::of_eigenvalue(step, lambda, r, c),
+            GradientPart::Group(g, _) => Factors::of_group(step, g, r, c),
+        }
     }
 
     /// Its name, to follow those of the noise and the rule.

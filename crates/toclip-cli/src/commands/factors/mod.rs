@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use toclip::noise::Family;
 use toclip::{Factors, Step};
 
-use crate::arguments::{NoiseArgs, NumberOrRange, count};
+use crate::arguments::{NoiseArgs, PointOrRange, count};
 use crate::output::{Table, json};
 use batch_and_rule::BatchAndRule;
 use gradient_part::GradientPart;
@@ -33,11 +33,11 @@ pub struct Args {
 
     /// R, the risk: a number, or a range A..B or A..B:POINTS
     #[arg(long, short, value_name = "R", default_value = "1", allow_hyphen_values = true)]
-    risk: NumberOrRange,
+    risk: PointOrRange,
 
     /// c, the threshold: a number, `none` for no clipping, or a range A..B or A..B:POINTS
     #[arg(long, short, value_name = "C", default_value = "1", allow_hyphen_values = true)]
-    clip: NumberOrRange,
+    clip: PointOrRange,
 
     /// The rule for the gradient, or several to compare: clip, skip, normalise, tanh, root,
     /// optimal, by_value, per_group
@@ -108,16 +108,21 @@ impl NoiseSpec {
     }
 
     /// The columns of tables that describe it beside the family, and their cells.
-    fn cells(&self) -> Vec<(&'static str, String)> {
-        let part = self.part.cell().map(|(name, value)| (name, exact(value)));
+    fn cells(&self) -> Vec<(&'static str, Value)> {
+        let part = self.part.cell().map(|(name, value)| (name, value.into()));
         self.batch_and_rule.cells().into_iter().chain(part).collect()
     }
 
-    /// The cell of a column that some noise of a table needs.
+    /// The cell of a column that some noise of a table needs, as text.
     fn cell(&self, column: &str) -> String {
         match self.part.cell() {
             Some((name, value)) if name == column => exact(value),
-            _ if batch_and_rule::COLUMNS.contains(&column) => self.batch_and_rule.cell(column),
+            _ if batch_and_rule::COLUMNS.contains(&column) => {
+                match self.batch_and_rule.cell(column) {
+                    Value::String(name) => name,
+                    number => number.to_string(),
+                }
+            }
             _ => String::new(),
         }
     }
@@ -130,11 +135,11 @@ impl NoiseSpec {
     }
 
     fn describe(&self) -> String {
-        let words = self.step.describe() + &self.part.describe();
-        match self.family {
-            Family::None(_) => words.replacen("no", "No noise", 1),
-            _ => words,
-        }
+        let noise = match self.family {
+            Family::None(_) => "No noise".into(),
+            _ => self.step.noise().describe(),
+        };
+        noise + &self.step.describe_treatment() + &self.part.describe()
     }
 }
 
@@ -157,7 +162,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
     }
     match (&args.risk, &args.clip) {
-        (NumberOrRange::Number(r), NumberOrRange::Number(c)) => {
+        (PointOrRange::Number(r), PointOrRange::Number(c)) => {
             if args.plot.is_some() || args.out.is_some() {
                 bail!(
                     "--plot and --out need a curve: give --clip or --risk as a range, such as --clip 0.1..15"
@@ -165,7 +170,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             }
             point::run(&noises, *r, *c, args.json)?;
         }
-        (NumberOrRange::Range { .. }, NumberOrRange::Range { .. }) => {
+        (PointOrRange::Range { .. }, PointOrRange::Range { .. }) => {
             bail!("only one of --risk and --clip can be a range; the other must be a number");
         }
         _ => curve::run(&noises, &args)?,

@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit};
-use toclip::{Error, Factors, Rule};
+use toclip::verdict::Verdict;
+use toclip::{Factors, Rule};
+use toclip_words::{short, significant, verdict as words};
 
 use super::gradient_part::GradientPart;
 use super::{NoiseSpec, json_point};
 use crate::output::json::{self, number};
 use crate::output::terminal;
-use toclip_words::{short, significant};
 
 /// Prints the factors of each noise.
 pub fn run(noises: &[NoiseSpec], r: f64, c: f64, as_json: bool) -> Result<()> {
@@ -29,46 +29,35 @@ pub fn run(noises: &[NoiseSpec], r: f64, c: f64, as_json: bool) -> Result<()> {
 struct Point<'a> {
     spec: &'a NoiseSpec,
     at: Factors,
-    /// Of the whole gradient.
-    best: Option<BestThreshold>,
-    limit: Option<FisherLimit>,
+    /// Whether to clip; `None` for a part of the gradient.
+    verdict: Option<Verdict>,
 }
 
 impl<'a> Point<'a> {
     fn new(spec: &'a NoiseSpec, r: f64, c: f64) -> Result<Self> {
-        let step = &spec.step;
-        let at = spec.part.factors(step, r, c)?;
-        if spec.part != GradientPart::Whole {
-            return Ok(Point { spec, at, best: None, limit: None });
-        }
-        let limit = match fisher_limit(step, r) {
-            Ok(limit) => Some(limit),
-            Err(Error::NotProvided { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        Ok(Point { spec, at, best: Some(best_threshold(step, r)?), limit })
+        let at = spec.part.factors(&spec.step, r, c)?;
+        let whole = spec.part == GradientPart::Whole;
+        let verdict = || Verdict::at_risk(&spec.step, r)?.with_fisher_limit(&spec.step);
+        let verdict = whole.then(verdict).transpose()?;
+        Ok(Point { spec, at, verdict })
     }
 
     fn json(&self) -> Value {
         let mut map = json_point(&self.at);
         map.insert("noise".into(), json!(self.spec.family));
-        for (name, cell) in self.spec.cells() {
-            // Numbers and truth values are not strings in JSON.
-            let value = serde_json::from_str(&cell).unwrap_or_else(|_| cell.into());
-            map.insert(name.into(), value);
-        }
-        let best = self
-            .best
-            .map(|best| json!({ "c": number(best.c), "mu": best.mu, "ccc": number(best.ccc) }));
-        map.insert("best".into(), json!(best));
-        let fisher = self.limit.map(|limit| {
+        map.extend(self.spec.cells().into_iter().map(|(name, cell)| (name.to_owned(), cell)));
+        let best = self.verdict.as_ref().and_then(Verdict::moment);
+        let fisher = best.and_then(|best| best.fisher).map(|limit| {
             json!({
                 "information": number(limit.information),
                 "limit": number(limit.limit),
                 "reached": limit.reached,
             })
         });
+        let best = best.map(|at| json!({ "c": number(at.c), "mu": at.mu, "ccc": number(at.ccc) }));
+        map.insert("best".into(), json!(best));
         map.insert("fisher".into(), json!(fisher));
+        map.insert("decision".into(), json!(self.verdict));
         map.into()
     }
 
@@ -110,8 +99,10 @@ impl<'a> Point<'a> {
         text += &terminal::columns("lll", [""; 3], lines.into_iter().map(cells));
         let mut line = |words: String| text.push_str(&format!("  {words}\n"));
         undefined.into_iter().for_each(|error| line(error.to_string()));
-        self.best.iter().for_each(|best| line(format!("best: {}", self.best_words(best))));
-        self.limit.iter().for_each(|limit| line(format!("limit: {}", limit_words(limit))));
+        if let Some(verdict) = &self.verdict {
+            words::best_threshold_line(verdict).map(|best| line(format!("best: {best}")));
+            words::limit(verdict).map(|limit| line(format!("limit: {limit}")));
+        }
         text
     }
 
@@ -144,47 +135,11 @@ impl<'a> Point<'a> {
         } else if self.spec.part != GradientPart::Whole {
             "squared descent over variance, relative to unclipped SGD, in these directions".into()
         } else if ccc > 1.0 + 1e-12 {
-            format!("above 1: {subject} beats unclipped SGD at any learning rate")
+            format!("above 1: with the learning rate η/μ, {subject} beats unclipped SGD")
         } else if ccc < 1.0 - 1e-12 {
             format!("below 1: at equal descent, {subject} adds noise")
         } else {
             format!("{subject} is as good as unclipped SGD")
         }
-    }
-
-    fn best_words(&self, best: &BestThreshold) -> String {
-        match self.spec.step.rule() {
-            Rule::Optimal => return "this rule reaches the limit".into(),
-            Rule::Normalise => {
-                return format!("every threshold has CCC = {}", significant(best.ccc, 4));
-            }
-            _ => {}
-        }
-        let at = || format!("c = {} (μ = {})", significant(best.c, 4), short(best.mu));
-        if best.c == f64::INFINITY {
-            "do not clip; no threshold has CCC above 1".into()
-        } else if best.ccc < 1.0 + 1e-6 {
-            let (c, gain) = (short(best.c), best.ccc - 1.0);
-            format!("do not clip; the best threshold, c = {c}, gains {gain:.0e}")
-        } else if best.c == 0.0 {
-            let ccc = significant(best.ccc, 4);
-            format!("the smaller the threshold the better; CCC tends to {ccc} as c → 0")
-        } else if best.ccc.is_infinite() {
-            format!("{}; unclipped SGD does not converge under this noise", at())
-        } else {
-            format!("{}, CCC = {}", at(), significant(best.ccc, 4))
-        }
-    }
-}
-
-fn limit_words(limit: &FisherLimit) -> String {
-    let reached = format!("{}%", significant(100.0 * limit.reached, 3));
-    if limit.information.is_infinite() {
-        "without model error this noise can be removed exactly".into()
-    } else if limit.limit.is_infinite() {
-        format!("the best threshold reaches {reached} of what any rule could")
-    } else {
-        let most = significant(limit.limit, 4);
-        format!("no rule has CCC above {most}; the best threshold reaches {reached} of it")
     }
 }

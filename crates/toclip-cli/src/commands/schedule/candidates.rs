@@ -3,14 +3,17 @@
 use anyhow::Result;
 use toclip::policy::{Compensation, Proportional, Schedule, Shape, TunedKappa};
 use toclip::policy::{tune_kappa, tune_kappa_with_momentum, tune_private};
+use toclip::verdict::{Rate, Threshold};
 use toclip::{Rule, privacy};
 
 use crate::experiment::{
     Clip, Experiment, GroupsChoice, LearningRate, Origin, Problem, RuleChoice,
 };
-use crate::study::schedule_run::ScheduleRun;
+use crate::study::schedule_run::{ScheduleRun, Treatment};
 use toclip_words::short;
 
+/// The threshold with the largest CCC at every moment, at the effective rate of unclipped SGD.
+const MAX_CCC: Option<(Threshold, Rate)> = Some((Threshold::MaxCcc, Rate::Compensated));
 /// The δ at which the privacy of a pass is stated.
 const DELTA: f64 = 1e-5;
 
@@ -37,10 +40,10 @@ impl<'a> Candidates<'a> {
         let mut all = Candidates { experiment, origin, problem, simulate, schedules, notes };
         let unclipped = Experiment { clip: Clip::None, ..all.clipping_by_norm() };
         if experiment.privacy.is_some() {
-            all.add("unclipped", "unclipped, not private".into(), unclipped, true)?;
+            all.add("unclipped", "unclipped, not private".into(), unclipped, None)?;
             all.add_private()?;
         } else {
-            all.add("unclipped", "unclipped".into(), unclipped, true)?;
+            all.add("unclipped", "unclipped".into(), unclipped, None)?;
             all.add_own()?;
             all.add_theory()?;
         }
@@ -58,9 +61,9 @@ impl<'a> Candidates<'a> {
         key: &'static str,
         label: String,
         experiment: Experiment,
-        same_rate: bool,
+        how: Option<(Threshold, Rate)>,
     ) -> Result<()> {
-        self.schedules.push(self.run(key, label, experiment, same_rate)?);
+        self.schedules.push(self.run(key, label, experiment, how)?);
         Ok(())
     }
 
@@ -69,10 +72,15 @@ impl<'a> Candidates<'a> {
         key: &'static str,
         label: String,
         experiment: Experiment,
-        same_rate: bool,
+        how: Option<(Threshold, Rate)>,
     ) -> Result<ScheduleRun> {
+        let rule = match experiment.groups.is_empty() {
+            true => experiment.rule.0.clone(),
+            false => self.problem.step.rule().clone(),
+        };
+        let treatment = how.map(|(threshold, rate)| Treatment { rule, threshold, rate });
         let run = ScheduleRun::new((key, label), experiment, self.origin, self.simulate)?;
-        Ok(ScheduleRun { same_rate, ..run })
+        Ok(ScheduleRun { treatment, ..run })
     }
 
     fn note(&mut self, text: impl Into<String>) {
@@ -86,24 +94,24 @@ impl<'a> Candidates<'a> {
 
     /// The schedule of the file, and unclipped SGD at the same effective rate where that is lower.
     fn add_own(&mut self) -> Result<()> {
-        let Some((label, same_rate)) = own_label(self.experiment) else {
+        let Some(Own { label, threshold, rate }) = Own::of(self.experiment) else {
             if self.experiment.clip == Clip::None {
                 self.note("The file does not clip, so it adds no rule to the comparison.");
             }
             return Ok(());
         };
-        let own = self.run("file", label, self.experiment.clone(), same_rate)?;
-        if !same_rate {
+        let own = self.run("file", label, self.experiment.clone(), Some((threshold, rate)))?;
+        if rate == Rate::Keep {
             if let (Some(_), true, Ok(rate)) =
                 (own.end(), self.is_finite(), own.effective_rate().map(LearningRate::from))
             {
                 let slower = Experiment { learning_rate: rate, ..self.clipping_by_norm() };
                 let unclipped = Experiment { clip: Clip::None, ..slower.clone() };
-                self.add("unclipped_slower", "unclipped at rate ημ".into(), unclipped, false)?;
+                self.add("unclipped_slower", "unclipped at rate ημ".into(), unclipped, None)?;
                 if *self.problem.step.rule() != Rule::Clip {
                     let best = Experiment { clip: Clip::MaxCcc, ..slower };
                     let label = "clip at max-CCC, rate ημ".into();
-                    self.add("clip_max_ccc_slower", label, best, false)?;
+                    self.add("clip_max_ccc_slower", label, best, None)?;
                 }
             }
             self.note(
@@ -124,7 +132,7 @@ impl<'a> Candidates<'a> {
         let by_norm = self.clipping_by_norm();
         if !clips {
             let best = Experiment { clip: Clip::MaxCcc, ..by_norm.clone() };
-            self.add("clip_max_ccc", "clip at max-CCC".into(), best, true)?;
+            self.add("clip_max_ccc", "clip at max-CCC".into(), best, MAX_CCC)?;
         }
         let name = rule.name();
         if !chooses {
@@ -146,7 +154,7 @@ impl<'a> Candidates<'a> {
         if chooses {
             let file = if self.experiment.clip == Clip::MaxCcc { " (file)" } else { "" };
             let best = Experiment { clip: Clip::MaxCcc, ..base.clone() };
-            self.add("max_ccc", format!("{prefix}max-CCC{file}"), best, true)?;
+            self.add("max_ccc", format!("{prefix}max-CCC{file}"), best, MAX_CCC)?;
         }
         let best = self.schedules.last().and_then(ScheduleRun::end);
         if best.is_some_and(|end| end > self.problem.modes.risk()) {
@@ -174,19 +182,20 @@ impl<'a> Candidates<'a> {
         };
         let rate = rate.scaled(self.problem.spectrum.rescaling().learning_rate(1.0))?;
         let with = |kappa| Clip::Proportional { kappa, compensation: Compensation::Exact };
+        let how = |kappa| Some((Threshold::Proportional(kappa), Rate::Compensated));
         match self.tuned_kappa(base, rate) {
             Ok(tuned) if tuned.kappa.is_finite() => {
                 let label = format!("{prefix}κ = {} (tuned)", short(tuned.kappa));
-                let tuned = Experiment { clip: with(tuned.kappa), ..base.clone() };
-                self.add("proportional_tuned", label, tuned, true)?;
+                let best = Experiment { clip: with(tuned.kappa), ..base.clone() };
+                self.add("proportional_tuned", label, best, how(tuned.kappa))?;
             }
             Ok(_) => self.note("The tuned κ is ∞: no clipping is better than any κ."),
             Err(error) => self.note(format!("κ could not be tuned: {error}.")),
         }
-        let huber = Proportional::HUBER;
-        let label = format!("{prefix}κ = {huber} (Huber)");
-        let huber = Experiment { clip: with(huber), ..base.clone() };
-        self.add("proportional_huber", label, huber, true)
+        let kappa = Proportional::HUBER;
+        let label = format!("{prefix}κ = {kappa} (Huber)");
+        let huber = Experiment { clip: with(kappa), ..base.clone() };
+        self.add("proportional_huber", label, huber, how(kappa))
     }
 
     fn tuned_kappa(&self, base: &Experiment, rate: Schedule) -> Result<TunedKappa> {
@@ -202,8 +211,8 @@ impl<'a> Candidates<'a> {
     /// Private SGD: that of the file, the best constants, and the schedule of fastest descent.
     fn add_private(&mut self) -> Result<()> {
         let (own, problem) = (self.experiment.clone(), self.problem);
-        if let Some((label, _)) = own_label(self.experiment) {
-            self.add("file", label, own.clone(), false)?;
+        if let Some(Own { label, threshold, rate }) = Own::of(self.experiment) {
+            self.add("file", label, own.clone(), Some((threshold, rate)))?;
         }
         if problem.momentum.is_some() {
             self.note("The best constants are not shown: they are searched without momentum.");
@@ -216,7 +225,12 @@ impl<'a> Candidates<'a> {
                     let learning_rate = Schedule::constant(eta)?.into();
                     let clip = Clip::Schedule(Schedule::constant(c)?);
                     let best = Experiment { learning_rate, clip, ..own.clone() };
-                    self.add("best_constants", label, best, false)?;
+                    self.add(
+                        "best_constants",
+                        label,
+                        best,
+                        Some((Threshold::At(c), Rate::Best(eta))),
+                    )?;
                 }
                 Err(error) => self.note(format!("The best constants were not found: {error}.")),
             }
@@ -224,7 +238,8 @@ impl<'a> Candidates<'a> {
         let greedy = (LearningRate::Greedy, Clip::MaxCcc);
         if (&own.learning_rate, &own.clip) != (&greedy.0, &greedy.1) {
             let fastest = Experiment { learning_rate: greedy.0, clip: greedy.1, ..own };
-            self.add("fastest_descent", "fastest descent".into(), fastest, false)?;
+            let how = Some((Threshold::MaxCcc, Rate::Fastest));
+            self.add("fastest_descent", "fastest descent".into(), fastest, how)?;
         }
         let multiplier = problem.step.privacy().map_or(0.0, |privacy| privacy.noise_multiplier());
         if let Ok(epsilon) = privacy::epsilon(multiplier, DELTA) {
@@ -237,35 +252,52 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// The schedule of a file: its label, and whether it has the effective rate of unclipped SGD.
-/// `None` for those that are compared anyway.
-fn own_label(experiment: &Experiment) -> Option<(String, bool)> {
-    let rule = match (experiment.groups.is_empty(), experiment.rule.is_clip()) {
-        (false, _) => "per group, ",
-        (true, true) => "",
-        (true, false) => &format!("{}, ", experiment.rule.0.name()),
-    };
-    if experiment.rule.0 == Rule::Optimal {
-        // Whatever the threshold, μ = 1.
-        return Some(("optimal (file)".into(), true));
+/// The schedule of a file.
+struct Own {
+    label: String,
+    threshold: Threshold,
+    /// Compensated where it has the effective rate of unclipped SGD.
+    rate: Rate,
+}
+
+impl Own {
+    /// `None` for those that are compared anyway.
+    fn of(experiment: &Experiment) -> Option<Self> {
+        let rule = match (experiment.groups.is_empty(), experiment.rule.is_clip()) {
+            (false, _) => "per group, ",
+            (true, true) => "",
+            (true, false) => &format!("{}, ", experiment.rule.0.name()),
+        };
+        if experiment.rule.0 == Rule::Optimal {
+            // Whatever the threshold, μ = 1.
+            let (threshold, rate) = (Threshold::Any, Rate::Compensated);
+            return Some(Own { label: "optimal (file)".into(), threshold, rate });
+        }
+        let (kappa, compensation, online) = match &experiment.clip {
+            Clip::Schedule(schedule) => {
+                let (label, threshold) = match schedule.shape() {
+                    Shape::Constant { value } => {
+                        (format!("{rule}constant c = {value}"), Threshold::At(*value))
+                    }
+                    _ => (format!("{rule}threshold of the file"), Threshold::Schedule),
+                };
+                return Some(Own { label, threshold, rate: Rate::Keep });
+            }
+            Clip::Proportional { kappa, compensation } => (*kappa, compensation, ""),
+            Clip::Online { kappa, compensation, .. } => (*kappa, compensation, ", online"),
+            Clip::MaxCcc if experiment.privacy.is_some() => {
+                let (threshold, rate) = (Threshold::MaxCcc, Rate::Keep);
+                return Some(Own { label: "fastest descent (file)".into(), threshold, rate });
+            }
+            _ => return None,
+        };
+        let rate = match compensation {
+            Compensation::Exact => Rate::Compensated,
+            _ => Rate::Keep,
+        };
+        let label = format!("{rule}κ = {}{online} (file)", short(kappa));
+        Some(Own { label, threshold: Threshold::Proportional(kappa), rate })
     }
-    let (kappa, compensation, online) = match &experiment.clip {
-        Clip::Schedule(schedule) => {
-            let label = match schedule.shape() {
-                Shape::Constant { value } => format!("{rule}constant c = {value}"),
-                _ => format!("{rule}threshold of the file"),
-            };
-            return Some((label, false));
-        }
-        Clip::Proportional { kappa, compensation } => (kappa, compensation, ""),
-        Clip::Online { kappa, compensation, .. } => (kappa, compensation, ", online"),
-        Clip::MaxCcc if experiment.privacy.is_some() => {
-            return Some(("fastest descent (file)".into(), false));
-        }
-        _ => return None,
-    };
-    let label = format!("{rule}κ = {}{online} (file)", short(*kappa));
-    Some((label, *compensation == Compensation::Exact))
 }
 
 #[cfg(test)]

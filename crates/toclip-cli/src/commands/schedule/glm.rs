@@ -2,8 +2,11 @@
 
 use anyhow::Result;
 use serde_json::json;
+use toclip::Rule;
 use toclip::model::{GlmPath, Measures, RateShape, best_clip, best_rate};
 use toclip::policy::{Control, OpenLoop, Policy, Schedule, Shape};
+use toclip::verdict::{Candidate, Comparison, End, JudgedBy, Rate, Threshold, Unclipped, Verdict};
+use toclip_words::verdict::sentence;
 
 use super::ScheduleComparison;
 use crate::experiment::{Clip, GlmExperiment, GlmProblem, Method, Origin};
@@ -13,12 +16,6 @@ use crate::plot::{Axis, Chart, Figure};
 use toclip_words::percent;
 use toclip_words::short;
 
-/// Losses that differ by less than this share count as equal.
-const SAME: f64 = 1e-3;
-
-/// Gains below this are smaller than the gap between theory and real features (docs/real-data.md).
-const SMALL: f64 = 0.02;
-
 /// A schedule and the path that it leads to.
 struct Row {
     key: &'static str,
@@ -26,6 +23,8 @@ struct Row {
     policy: OpenLoop,
     /// η and c at the start, in the coordinates of the theory; `None` for schedules of the file.
     start: Option<Control>,
+    /// How the rate falls, where it is the best for its threshold.
+    tuned: Option<RateShape>,
     path: GlmPath,
     measures: Vec<Measures>,
 }
@@ -34,6 +33,13 @@ impl Row {
     /// At the last time, if it got there.
     fn end(&self) -> Option<&Measures> {
         self.measures.last().filter(|_| self.path.stop.diverged_at().is_none())
+    }
+
+    fn verdict_end(&self) -> End {
+        match self.end() {
+            Some(end) => End::Risk(end.loss),
+            None => End::Diverged(self.path.stop.diverged_at().unwrap_or(0.0)),
+        }
     }
 }
 
@@ -82,17 +88,19 @@ pub fn comparison(experiment: &GlmExperiment, origin: &Origin) -> Result<Schedul
     };
     let header = ["schedule", "η", "c", "final loss", "error rate", "angle"];
     let finished = rows.iter().filter(|row| row.end().is_some());
+    let verdict = (!unknown).then(|| verdict(&rows, rate, threshold));
     let description = format!("{}, d = {}", problem.model.describe(), short(problem.modes.dim()));
     Ok(ScheduleComparison {
         lines: columns("llllll", header, rows.iter().map(line)),
         notes: Vec::new(),
-        recommendation: match unknown {
-            false => recommendation(&rows, threshold),
-            true => {
+        recommendation: verdict.as_ref().map_or_else(
+            || {
                 "No thresholds are compared: the ODE does not cover batches whose mean is clipped."
                     .into()
-            }
-        },
+            },
+            sentence,
+        ),
+        verdict,
         schedules: rows.iter().map(to_json).collect(),
         tables: finished.map(|row| (row.key, table(row, &problem))).collect(),
         figure: figure(&experiment.name, &description, &rows),
@@ -104,12 +112,12 @@ pub fn comparison(experiment: &GlmExperiment, origin: &Origin) -> Result<Schedul
 fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>> {
     let (modes, model, batch, time) =
         (&problem.few_modes, &*problem.model, problem.batch, experiment.time);
-    let solve = |key, label: String, policy: OpenLoop, shown: bool| -> Result<Row> {
+    let solve = |key, label: String, policy: OpenLoop, shown: bool, tuned| -> Result<Row> {
         let ode = toclip::model::GlmOde::new(modes, model, &policy).with_batch(batch);
         let path = ode.tolerance(experiment.tolerance, 0.0).solve(&problem.times)?;
         let measures = path.measures(model);
         let start = shown.then(|| policy.at(0.0, 0.0));
-        Ok(Row { key, label, policy, start, path, measures })
+        Ok(Row { key, label, policy, start, tuned, path, measures })
     };
     let mut rows = Vec::new();
     for (shape, keys, name) in [
@@ -132,7 +140,7 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
                 // The same as the row before.
                 (false, false) => continue,
             };
-            rows.push(solve(key, label, policy, true)?);
+            rows.push(solve(key, label, policy, true, Some(shape))?);
         }
     }
     let constant = |schedule: &Schedule| matches!(schedule.shape(), Shape::Constant { .. });
@@ -141,46 +149,43 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
         _ => None,
     };
     let constants = [experiment.learning_rate.schedule(), clip].into_iter().flatten().all(constant);
-    rows.push(solve("file", "as in the file".into(), (*problem.policy).clone(), constants)?);
+    rows.push(solve("file", "as in the file".into(), (*problem.policy).clone(), constants, None)?);
     Ok(rows)
 }
 
-/// Whether to clip and where, in words; `threshold` is in the units of the user.
-fn recommendation(rows: &[Row], threshold: impl Fn(f64) -> f64) -> String {
-    let best = |keys: [&str; 2]| {
-        let ended = rows.iter().filter(|row| keys.contains(&row.key));
-        let ended = ended.filter_map(|row| Some((row, row.end()?.loss)));
-        ended.min_by(|a, b| a.1.total_cmp(&b.1))
+/// Whether to clip and where, each at its best rate; rates and thresholds in the units of the user.
+fn verdict(rows: &[Row], rate: impl Fn(f64) -> f64, threshold: impl Fn(f64) -> f64) -> Verdict {
+    let tuned = rows.iter().filter_map(|row| {
+        let (start, shape) = (row.start?, row.tuned?);
+        let eta = rate(start.eta);
+        let rate = match shape {
+            RateShape::Constant => Rate::Best(eta),
+            RateShape::Cosine => Rate::BestCosine(eta),
+        };
+        Some((row, start.c, rate))
+    });
+    let (clipped, open): (Vec<_>, Vec<_>) = tuned.partition(|(_, c, _)| c.is_finite());
+    let loss = |row: &Row| row.end().map_or(f64::INFINITY, |end| end.loss);
+    let open = open.into_iter().min_by(|a, b| loss(a.0).total_cmp(&loss(b.0)));
+    let unclipped = match open {
+        Some((row, _, rate)) => Unclipped { rate, end: row.verdict_end() },
+        // Without clipping every rate diverges.
+        None => Unclipped { rate: Rate::Best(0.0), end: End::Diverged(0.0) },
     };
-    let open = best(["unclipped", "unclipped_cosine"]).map(|(_, loss)| loss);
-    let at =
-        |row: &Row| row.start.map_or("".into(), |s| format!(" at c = {}", short(threshold(s.c))));
-    match (best(["clipped", "clipped_cosine"]), open) {
-        (None, None) => "Every learning rate diverges, clipped or not.".into(),
-        (Some((row, _)), None) => {
-            format!("Clip{}: without a threshold every learning rate diverges.", at(row))
-        }
-        (Some((row, loss)), Some(open)) if open - loss > SAME * open.abs() => {
-            let (gain, place) = ((open - loss) / open.abs(), at(row));
-            // Losses of counts may be negative, and then have no share.
-            let lower =
-                if loss > 0.0 { format!(", {} lower", percent(gain)) } else { String::new() };
-            let (loss, open) = (short(loss), short(open));
-            let ends = format!("with tuned rates the loss ends at {loss} instead of {open}{lower}");
-            if gain < SMALL {
-                format!(
-                    "Clipping hardly matters: {ends}{place}. Non-Gaussian features make a \
-                     larger difference."
-                )
-            } else {
-                format!("Clip{place}: {ends}.")
-            }
-        }
-        (_, Some(open)) => format!(
-            "Do not clip: with tuned rates no threshold lowers the loss below {} by more than 0.1%.",
-            short(open)
-        ),
+    let candidate = |(row, c, rate): (&Row, f64, Rate)| Candidate {
+        name: row.key,
+        rule: Rule::Clip,
+        threshold: Threshold::At(threshold(c)),
+        rate,
+        end: row.verdict_end(),
+    };
+    Comparison {
+        judged_by: JudgedBy::Loss,
+        start: rows.iter().find_map(|row| row.measures.first()).map_or(f64::INFINITY, |m| m.loss),
+        unclipped: Some(unclipped),
+        candidates: clipped.into_iter().map(candidate).collect(),
     }
+    .verdict()
 }
 
 fn figure(name: &str, subtitle: &str, rows: &[Row]) -> Figure {

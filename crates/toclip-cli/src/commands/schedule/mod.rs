@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
+use toclip::verdict::Verdict;
 
 use crate::arguments;
 use crate::experiment::{self, Experiment, Origin, Problem};
@@ -17,7 +18,7 @@ use crate::output::{Table, files, plots, result};
 use crate::plot::{Axis, Figure};
 use crate::study::schedule_run::{ScheduleRun, risk_chart, threshold_chart};
 use candidates::Candidates;
-use recommendation::{reaches, recommendation};
+use recommendation::{reaches, recommendation, verdict};
 use toclip_words::short;
 
 /// The risk axis is logarithmic from this ratio on.
@@ -62,6 +63,8 @@ struct ScheduleComparison {
     /// The table for the terminal.
     lines: String,
     notes: Vec<String>,
+    /// Whether to clip; `None` where no threshold could be compared.
+    verdict: Option<Verdict>,
     recommendation: String,
     /// Each schedule for programs.
     schedules: Vec<Value>,
@@ -88,11 +91,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
         written.push(path);
     }
     written.extend(plots::write(&found.figure, &files::with_ending(&stem, "schedule"))?);
-    let ScheduleComparison { name, problem, lines, notes, recommendation, schedules, .. } = found;
+    let ScheduleComparison { name, problem, lines, notes, verdict, recommendation, .. } = found;
     let note_lines: String = notes.iter().map(|note| format!("{note}\n")).collect();
     let text = format!("{name}: {problem}\n\n{lines}{note_lines}\n{recommendation}\n\n");
     let value = json!({
-        "name": name, "verdict": recommendation, "schedules": schedules, "notes": notes,
+        "name": name, "verdict": recommendation, "decision": verdict, "schedules": found.schedules,
+        "notes": notes,
     });
     result::show(args.json, value, &text, &written)?;
     Ok(ExitCode::SUCCESS)
@@ -108,7 +112,8 @@ fn comparison(
     let found = Candidates::compare(&experiment, origin, &problem, runs.is_some())?;
     let (schedules, notes) = (&found.schedules, found.notes);
     let finished = schedules.iter().filter(|run| run.end().is_some());
-    let dim = problem.modes.dim();
+    let (dim, private) = (problem.modes.dim(), experiment.privacy.is_some());
+    let verdict = verdict(schedules, private, problem.modes.risk());
     let table = |run: &ScheduleRun| {
         let columns = [run.path.times.clone(), run.along(|p| p.eta), run.along(|p| p.c)];
         table(columns, dim).numbers("risk", run.path.risk.iter().copied())
@@ -117,7 +122,8 @@ fn comparison(
         problem: format!("{}, d = {dim:.2}", problem.step.describe()),
         lines: lines(schedules),
         notes,
-        recommendation: recommendation(schedules, experiment.privacy.is_some(), experiment.time),
+        recommendation: recommendation(&verdict, schedules, private, experiment.time),
+        verdict: Some(verdict),
         schedules: schedules.iter().map(|run| to_json(run, schedules)).collect(),
         tables: finished.map(|run| (run.key, table(run))).collect(),
         figure: figure(&experiment, &problem, schedules),

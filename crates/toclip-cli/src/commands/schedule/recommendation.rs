@@ -1,119 +1,67 @@
-//! Which schedule to use, in words.
+//! Which schedule to use: the verdict, and what else the comparison shows, in words.
+
+use toclip::verdict::{Choice, Comparison, JudgedBy, Rate, Unclipped, Verdict, WORTH_IT};
+use toclip_words::verdict::sentence;
+use toclip_words::{percent, short, signed_percent};
 
 use crate::study::schedule_run::ScheduleRun;
-use toclip_words::short;
-use toclip_words::{percent, signed_percent};
 
-/// Smaller gains in the final risk are not worth a sentence.
-const WORTH: f64 = 0.01;
+/// Whether to clip and how, from a risk at the start; the first of the schedules is unclipped SGD,
+/// which is no choice in private SGD.
+pub fn verdict(schedules: &[ScheduleRun], private: bool, start: f64) -> Verdict {
+    let unclipped = schedules.first().filter(|_| !private);
+    Comparison {
+        judged_by: JudgedBy::Risk,
+        start,
+        unclipped: unclipped.map(|free| Unclipped { rate: Rate::Keep, end: free.verdict_end() }),
+        candidates: schedules.iter().filter_map(ScheduleRun::candidate).collect(),
+    }
+    .verdict()
+}
 
-/// The recommendation; the first of the schedules is unclipped SGD.
-pub fn recommendation(schedules: &[ScheduleRun], private: bool, time: f64) -> String {
-    let [free, others @ ..] = schedules else { return "Nothing was compared.".into() };
+/// The verdict in words, and what else the comparison shows.
+pub fn recommendation(
+    verdict: &Verdict,
+    schedules: &[ScheduleRun],
+    private: bool,
+    time: f64,
+) -> String {
+    let find = |key: &str| schedules.iter().find(|run| run.key == key);
+    let end = |key: &str| find(key)?.end();
+    let best = verdict.best().and_then(|best| Some((best, best.end.risk()?)));
+    let open = end("unclipped");
+    let mut text = sentence(verdict);
+    let mut say = |more: Option<String>| {
+        text.extend(more.into_iter().flat_map(|more| [" ".to_owned(), more]));
+    };
     if private {
-        return best_private(free, others);
+        say(open.map(|end| format!("Unclipped SGD without privacy ends at {}.", short(end))));
+        return text;
     }
-    advice(free, others, time)
-        + &same_rate_sentence(others).unwrap_or_default()
-        + &lower_sentence(free, others).unwrap_or_default()
-}
-
-/// Where the rule of the file ends lower than anything at the effective rate of unclipped SGD.
-fn lower_sentence(free: &ScheduleRun, others: &[ScheduleRun]) -> Option<String> {
-    let own = others.iter().find(|run| run.key == "file" && !run.same_rate)?;
-    let rest = others.iter().filter(|run| run.same_rate).chain([free]);
-    let best = rest.filter_map(ScheduleRun::end).min_by(f64::total_cmp)?;
-    let end = own.end().filter(|end| *end < (1.0 - WORTH) * best)?;
-    let (label, end) = (&own.label, short(end));
-    Some(format!(
-        " The rule of the file ({label}) ends lower, at {end}, but at a different effective rate."
-    ))
-}
-
-fn advice(free: &ScheduleRun, others: &[ScheduleRun], time: f64) -> String {
-    // Only at the effective rate of unclipped SGD: otherwise a smaller rate would count as a gain.
-    // Where unclipped SGD diverges, any schedule that does not is eligible.
-    let fair = |run: &&ScheduleRun| free.end().is_none() || run.same_rate;
-    let ended = others.iter().filter(fair).filter_map(|run| Some((run, run.end()?)));
-    let best = ended.min_by(|a, b| a.1.total_cmp(&b.1));
-    let end_of = |key: &str| others.iter().find(|run| run.key == key)?.end();
-    let name = |run: &ScheduleRun| match run.key {
-        "max_ccc" if run.label.starts_with("max-CCC") => {
-            "the threshold with the largest CCC (max-CCC)".to_owned()
+    match (verdict.choice, best, open) {
+        (Choice::Clip { .. }, Some((best, its)), Some(open)) => {
+            let when = find(best.name).and_then(|run| reaches(run, open));
+            say(when.map(|t| {
+                format!(
+                    "It reaches the final risk of unclipped SGD at t = {t:.1} of {}.",
+                    short(time)
+                )
+            }));
+            let tuned = find("proportional_tuned").filter(|tuned| tuned.key != best.name);
+            say(tuned.and_then(|tuned| {
+                let above = percent(tuned.end()? / its - 1.0);
+                Some(format!("The simpler rule {} ends {above} higher.", tuned.label))
+            }));
         }
-        _ => run.label.clone(),
-    };
-    let ((run, end), free_end) = match (best, free.end()) {
-        (None, None) => return "Use a smaller learning rate: every schedule diverges.".into(),
-        (None, Some(end)) => {
-            return format!(
-                "Do not clip: unclipped SGD ends at a risk of {}, every other schedule diverges.",
-                short(end)
-            );
-        }
-        (Some((run, end)), None) => {
-            let name = name(run);
-            if run.path.risk.first().is_some_and(|&start| end > start) {
-                return format!(
-                    "Use a smaller learning rate: unclipped SGD diverges, and clipped at {name} its risk \
-                     still grows, to {}.",
-                    short(end)
-                );
-            }
-            let when = match free.path.stop.diverged_at() {
-                Some(t) if t > 0.0 => format!("diverges at t = {}", short(t)),
-                _ => "diverges at once".into(),
-            };
-            let end = short(end);
-            return format!("Clip: unclipped SGD {when}; with {name} it ends at a risk of {end}.");
-        }
-        (Some(best), Some(free_end)) => (best, free_end),
-    };
-    if let Some(&start) = free.path.risk.first()
-        && end.min(free_end) > start
-    {
-        let (start, end) = (short(start), short(end.min(free_end)));
-        return format!(
-            "Use a smaller learning rate: at that of the file the risk grows from {start} to {end} or more, \
-             clipped or not."
-        );
+        (Choice::DoNotClip, _, Some(open)) => say(end("proportional_huber").map(|end| {
+            let change = signed_percent(end / open - 1.0);
+            format!("Huber's κ = 1.345 would change the final risk by {change}.")
+        })),
+        _ => {}
     }
-    if end >= (1.0 - WORTH) * free_end {
-        let text = "Clipping gains nothing here at equal effective rate";
-        let huber = end_of("proportional_huber").map_or(String::new(), |end| {
-            let change = end / free_end - 1.0;
-            format!(" Huber's κ = 1.345 would change it by {}.", signed_percent(change))
-        });
-        return format!("{text}: the final risk is {} without clipping.{huber}", short(free_end));
-    }
-    let time = short(time);
-    let sooner = reaches(run, free_end).map_or(String::new(), |t| {
-        format!(" reaches at t = {t:.1} the risk that unclipped SGD has at t = {time}, and")
-    });
-    let (name, ends) = (name(run), [end, free_end].map(short));
-    // Labels of rules other than clipping name the rule.
-    let verb = if run.label.contains(" at ") { "Use" } else { "Clip at" };
-    let mut text = format!("{verb} {name}: it{sooner} ends at {} instead of {}.", ends[0], ends[1]);
-    if let Some(tuned) = others.iter().find(|other| other.key == "proportional_tuned")
-        && let (Some(its), true) = (tuned.end(), tuned.key != run.key)
-    {
-        let above = percent(its / end - 1.0);
-        text += &format!(" The simpler rule {} ends {above} higher.", tuned.label);
-    }
+    say(same_rate_sentence(schedules));
+    say(lower_sentence(best.map(|best| best.1).into_iter().chain(open), schedules));
     text
-}
-
-/// The best private schedule, and unclipped SGD without privacy for comparison.
-fn best_private(free: &ScheduleRun, others: &[ScheduleRun]) -> String {
-    let ended = others.iter().filter_map(|run| Some((run, run.end()?)));
-    let Some((best, end)) = ended.min_by(|a, b| a.1.total_cmp(&b.1)) else {
-        return "Use a smaller learning rate: every private schedule diverges.".into();
-    };
-    let cost = free.end().map_or(String::new(), |free| {
-        format!(" Unclipped SGD without privacy ends at {}.", short(free))
-    });
-    let (label, end) = (&best.label, short(end));
-    format!("Best of the private schedules: {label}, which ends at a risk of {end}.{cost}")
 }
 
 /// The rule of the file against clipping and unclipped SGD at the same effective rate.
@@ -121,12 +69,30 @@ fn same_rate_sentence(schedules: &[ScheduleRun]) -> Option<String> {
     let find = |key: &str| schedules.iter().find(|run| run.key == key);
     let own = find("file")?;
     let [its, clip, free] =
-        [own.end()?, find("clip_max_ccc_slower")?.end()?, find("unclipped_slower")?.end()?];
-    let [its, clip, free] = [its, clip, free].map(short);
+        [own, find("clip_max_ccc_slower")?, find("unclipped_slower")?].map(ScheduleRun::end);
+    let [its, clip, free] = [its?, clip?, free?].map(short);
     let label = &own.label;
     Some(format!(
-        " At the same effective rate the rule of the file ({label}) ends at {its}, clipping at \
+        "At the same effective rate the rule of the file ({label}) ends at {its}, clipping at \
          max-CCC at {clip} and unclipped SGD at {free}."
+    ))
+}
+
+/// Where the rule of the file ends lower than the best at the effective rate of unclipped SGD.
+fn lower_sentence(
+    compared: impl Iterator<Item = f64>,
+    schedules: &[ScheduleRun],
+) -> Option<String> {
+    let keeps_rate = |run: &&ScheduleRun| {
+        run.key == "file" && run.treatment.as_ref().is_some_and(|how| how.rate == Rate::Keep)
+    };
+    let own = schedules.iter().find(keeps_rate)?;
+    let best = compared.reduce(f64::min)?;
+    let end = own.end().filter(|end| *end < (1.0 - WORTH_IT) * best)?;
+    Some(format!(
+        "The rule of the file ({}) ends lower, at {}, but at a different effective rate.",
+        own.label,
+        short(end)
     ))
 }
 
@@ -142,7 +108,10 @@ pub fn reaches(run: &ScheduleRun, level: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::schedule_run::Treatment;
+    use toclip::Rule;
     use toclip::dynamics::{Counts, Stop, Trajectory};
+    use toclip::verdict::Threshold;
 
     fn way(key: &'static str, label: &str, risk: &[f64], stop: Stop) -> ScheduleRun {
         let path = Trajectory {
@@ -153,8 +122,19 @@ mod tests {
             stop,
             counts: Counts::default(),
         };
-        let same_rate = !matches!(key, "file" | "unclipped_slower");
-        ScheduleRun { key, label: label.into(), path, runs: None, same_rate }
+        let how = match key {
+            "max_ccc" => Some((Threshold::MaxCcc, Rate::Compensated)),
+            "proportional_tuned" => Some((Threshold::Proportional(0.3), Rate::Compensated)),
+            "file" => Some((Threshold::At(1.0), Rate::Keep)),
+            _ => None,
+        };
+        let treatment =
+            how.map(|(threshold, rate)| Treatment { rule: Rule::Clip, threshold, rate });
+        ScheduleRun { key, label: label.into(), path, runs: None, treatment }
+    }
+
+    fn said(schedules: &[ScheduleRun]) -> String {
+        recommendation(&verdict(schedules, false, 1.0), schedules, false, 2.0)
     }
 
     #[test]
@@ -162,30 +142,37 @@ mod tests {
         let free = || way("unclipped", "unclipped", &[1.0, 0.6, 0.4], Stop::Finished);
         let best = way("max_ccc", "max-CCC", &[1.0, 0.0625, 0.1], Stop::Finished);
         let kappa = way("proportional_tuned", "κ = 0.3 (tuned)", &[1.0, 0.3, 0.11], Stop::Finished);
-        let said = recommendation(&[free(), best, kappa], false, 2.0);
-        assert!(said.contains("at t = 0.6 the risk that unclipped SGD has at t = 2, and ends at 0.1 instead of 0.4"), "{said}");
-        assert!(said.contains("κ = 0.3 (tuned) ends 10% higher"), "{said}");
-        let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
-        assert!(recommendation(&[free(), same], false, 2.0).starts_with("Clipping gains nothing"));
+        assert_eq!(
+            said(&[free(), best, kappa]),
+            "Clip at the threshold with the largest CCC (max-CCC), with the learning rate raised to η/μ: it \
+             ends at a risk of 0.1, 75% below the 0.4 of unclipped SGD. It reaches the final risk of unclipped \
+             SGD at t = 0.6 of 2. The simpler rule κ = 0.3 (tuned) ends 10% higher."
+        );
         // A constant threshold ends lower by its smaller rate: no reason to clip.
-        let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
-        let slow = way("file", "constant c = 1", &[1.0, 0.6, 0.2], Stop::Finished);
-        let said = recommendation(&[free(), slow, same], false, 2.0);
-        assert!(said.starts_with("Clipping gains nothing"), "{said}");
-        assert!(said.contains("(constant c = 1) ends lower, at 0.2, but at a different"), "{said}");
+        let same = || way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
+        let slow = || way("file", "constant c = 1", &[1.0, 0.6, 0.2], Stop::Finished);
+        assert_eq!(
+            said(&[free(), slow(), same()]),
+            "Do not clip: unclipped SGD ends at a risk of 0.4, the best threshold at 0.4, at equal effective \
+             rate. The rule of the file (constant c = 1) ends lower, at 0.2, but at a different effective rate."
+        );
         // The best of what grows is not recommended.
         let grows = way("unclipped", "unclipped", &[1.0, 9.0, 30.0], Stop::Finished);
-        let less = way("max_ccc", "max-CCC", &[1.0, 4.0, 9.0], Stop::Finished);
-        let said = recommendation(&[grows, less], false, 2.0);
-        assert!(
-            said.starts_with("Use a smaller learning rate") && said.contains("from 1 to 9"),
-            "{said}"
+        let less = || way("max_ccc", "max-CCC", &[1.0, 4.0, 9.0], Stop::Finished);
+        let lower = "Use a smaller learning rate: from 1 training ends at a risk of 9 or more, clipped or not.";
+        assert_eq!(said(&[grows, less()]), lower);
+        let gone = || way("unclipped", "unclipped", &[], Stop::Diverged { t: 0.0 });
+        assert_eq!(said(&[gone(), less()]), lower);
+        // Where unclipped SGD diverges, a threshold at the same rate may be the answer.
+        assert_eq!(
+            said(&[gone(), slow(), less()]),
+            "Clip at c = 1, at the same learning rate: it ends at a risk of 0.2, unclipped SGD diverges at once."
         );
-        let gone = way("unclipped", "unclipped", &[], Stop::Diverged { t: 0.0 });
-        let best = way("max_ccc", "max-CCC", &[1.0, 0.2], Stop::Finished);
-        let said = recommendation(&[gone, best], false, 2.0);
-        assert!(said.starts_with("Clip: unclipped SGD diverges at once"), "{said}");
-        let worse = way("max_ccc", "max-CCC", &[1.0], Stop::Diverged { t: 1.0 });
-        assert!(recommendation(&[free(), worse], false, 2.0).starts_with("Do not clip"));
+        let worse = || way("max_ccc", "max-CCC", &[1.0], Stop::Diverged { t: 1.0 });
+        assert!(
+            said(&[free(), worse()])
+                .starts_with("Do not clip: unclipped SGD ends at a risk of 0.4, and")
+        );
+        assert_eq!(said(&[gone(), worse()]), "Use a smaller learning rate: everything diverges.");
     }
 }

@@ -1,5 +1,7 @@
 //! The pictures of a fit.
 
+use toclip::Factors;
+
 use crate::plot::{Axis, Chart, Figure, Series, SeriesKind};
 use toclip_words::short;
 
@@ -75,25 +77,18 @@ pub fn criteria(fit: &Fit) -> Chart {
         .subtitle(&format!("measured residuals, c = {}", clip(fit.data.settings.clip)))
         .x(Axis::log("time t = k/d"))
         .y(Axis::linear("ratio"))
-        .line("CSC = μ/ν: stability", times, &fit.along(|mu, nu| mu / nu))
-        .line("CCC = μ²/ν: efficiency", times, &fit.along(|mu, nu| mu * mu / nu))
+        .line("CSC = μ/ν: stability", times, &fit.along(Factors::csc))
+        .line("CCC = μ²/ν: efficiency", times, &fit.along(Factors::ccc))
         .hline(1.0, "no clipping")
 }
 
 /// The residuals with the fitted distributions, as in figure 8.
 pub fn noise(fit: &Fit) -> Figure {
-    let [mut whole, mut tails] = noise_fit_figure::charts(&fit.residuals.values, &fit.noise);
+    let requested = fit.data.settings.components;
+    let [mut whole, tails] = noise_fit_figure::charts(&fit.residuals.values, &fit.noise, requested);
     if let Some(top) = below_atoms(&whole.series[0]) {
         whole.y = Axis::linear("density").range(0.0, top);
         whole.note = Some("Bars of repeated residuals are cut off at the top.".into());
-    }
-    if let Some(k) = fit.data.settings.components {
-        for series in whole.series.iter_mut().chain(&mut tails.series) {
-            let mixture = series.label.starts_with("Gaussian mixture");
-            if let Some(label) = series.label.strip_suffix(", advised").filter(|_| mixture) {
-                series.label = format!("{label}, {k} components requested");
-            }
-        }
     }
     Figure::new("Residuals of least squares").chart(whole).chart(tails)
 }

@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use toclip::criteria::{BestThreshold, best_threshold};
-use toclip::dynamics::{Ode, PathPoint, Stream, linear_times, log_times};
+use toclip::Factors;
+use toclip::dynamics::{Ode, Stream, linear_times, log_times};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Noise};
 use toclip::policy::OpenLoop;
+use toclip::verdict::Verdict;
 use toclip_data::noise_fit::{
     self, Components, NoiseComparison, NoiseFit, NoiseFitOptions, NoiseModel, fit_all,
 };
@@ -135,11 +136,11 @@ pub struct Fit {
     pub chance: ChanceBias,
     /// With the fitted distribution, with the residuals, corrected, and corrected but with replacement.
     pub curves: Vec<RiskPrediction>,
-    /// μ, m2, η, c along the curve with the residuals, and 2R + σ².
-    pub path: Vec<(PathPoint, f64)>,
+    /// The factors along the curve with the residuals.
+    pub path: Vec<Factors>,
     pub band: Summary,
-    /// The best threshold for the residuals at the start and at the end of the pass.
-    pub best: [BestThreshold; 2],
+    /// Whether to clip, for the residuals, at the start and at the end of the pass.
+    pub decisions: [Verdict; 2],
 }
 
 impl Fit {
@@ -160,14 +161,17 @@ impl Fit {
             |noise: &dyn Noise| Ode::new(&modes, noise, &*policy).keep_path(true).solve(&times);
         let empirical = Empirical::new(&residuals.values)?;
         let (by_fit, by_residuals) = (ode(&*fitted.noise())?, ode(&empirical)?);
-        let second = |r: &f64| 2.0 * r + empirical.second_moment();
-        let seconds = by_residuals.risk.iter().map(second);
-        let path = by_residuals.path.iter().flatten().copied().zip(seconds).collect();
+        let path = by_residuals.path.iter().flatten().zip(&by_residuals.risk).map(|(at, &r)| {
+            let second_moment = 2.0 * r + empirical.second_moment();
+            Factors { r, c: at.c, mu: at.mu, m2: at.m2, second_moment }
+        });
+        let path = path.collect();
         let destination = ClippedOptimum::new(&design, &least, settings.clip)?;
         let one_pass = OnePass::new(&design, &least, &destination, &start, settings.eta, &times)?;
         let chance = ChanceBias::new(&design, &least, &residuals, settings.clip, elsewhere);
         let last = by_residuals.risk.last().copied().unwrap_or(0.0);
-        let best = [best_threshold(&empirical, modes.risk())?, best_threshold(&empirical, last)?];
+        let decisions =
+            [Verdict::at_risk(&empirical, modes.risk())?, Verdict::at_risk(&empirical, last)?];
         let label = format!("ODE, {}", fitted.describe());
         let predictions = [
             ("ode_fitted", label, (by_fit.times, by_fit.risk)),
@@ -218,7 +222,7 @@ impl Fit {
             curves: predictions.map(curve).into(),
             path,
             band,
-            best,
+            decisions,
         })
     }
 
@@ -233,9 +237,9 @@ impl Fit {
         !(self.residuals.sigma > PERFECT * predicted.max(0.0).sqrt())
     }
 
-    /// A function of μ and ν along the prediction with the residuals.
-    pub fn along(&self, of: fn(f64, f64) -> f64) -> Vec<f64> {
-        self.path.iter().map(|(at, second)| of(at.mu, at.m2 / second)).collect()
+    /// A factor along the prediction with the residuals; their variance is finite.
+    pub fn along(&self, of: fn(&Factors) -> toclip::Result<f64>) -> Vec<f64> {
+        self.path.iter().map(|at| of(at).unwrap_or(f64::NAN)).collect()
     }
 
     pub fn curve(&self, key: &str) -> Option<&RiskPrediction> {

@@ -1,7 +1,8 @@
 //! The result of a least-squares fit for people, for programs and as tables.
 
 use serde_json::{Value, json};
-use toclip::criteria::BestThreshold;
+use toclip::Factors;
+use toclip::verdict::Verdict;
 use toclip_data::Residuals;
 
 use super::figures::{self, clip};
@@ -9,10 +10,8 @@ use super::report::FitReport;
 use super::{Fit, RiskPrediction, statistics_columns};
 use crate::output::Table;
 use crate::study::noise_fit_figure;
+use toclip_words::verdict::over_training;
 use toclip_words::{percent, short};
-
-/// A gain of CCC below this is within what the residuals themselves are known to.
-const WORTH: f64 = 1.01;
 
 /// The whole report.
 pub fn report(fit: &Fit) -> FitReport {
@@ -45,7 +44,6 @@ fn verdict(fit: &Fit) -> Vec<String> {
     if let Some(why) = lost(fit) {
         return vec![why];
     }
-    let [first, last] = fit.best;
     let c = fit.data.settings.clip;
     let mut verdict = Vec::new();
     if fit.is_perfect() {
@@ -63,23 +61,16 @@ fn verdict(fit: &Fit) -> Vec<String> {
             "Use a smaller --eta: the risk grew during the pass, from {from} to {to}."
         ));
     }
-    let at = |best: BestThreshold| format!("c = {} (CCC = {:.3})", clip(best.c), best.ccc);
-    verdict.push(match (first.ccc < WORTH, last.ccc < WORTH) {
-        (true, true) => format!(
-            "Do not clip for speed: the best CCC over all thresholds is {:.3} at the start and {:.3} at \
-             the end, no gain of 1% or more.",
-            first.ccc, last.ccc
-        ),
-        (false, false) => format!("Clip at {} at the start and at {} at the end.", at(first), at(last)),
-        (false, true) => format!("Clip at {} at the start; do not clip at the end.", at(first)),
-        (true, false) => format!("Do not clip at the start; clip at {} at the end.", at(last)),
-    });
-    if let Some((point, second)) = fit.path.last().filter(|_| c.is_finite()) {
-        let (mu, nu, c) = (point.mu, point.m2 / second, clip(c));
-        let (csc, ccc) = (mu / nu, mu * mu / nu);
+    let [start, end_of_pass] = &fit.decisions;
+    verdict.push(over_training(start, end_of_pass));
+    if let Some(at) = fit.path.last().filter(|_| c.is_finite())
+        && let (Ok(csc), Ok(ccc)) = (at.csc(), at.ccc())
+    {
         verdict.push(format!(
-            "With c = {c}, at the end of the pass μ = {mu:.3}, CSC = {csc:.3} and CCC = {ccc:.3}: clipped \
-             SGD needs {:.2} times the samples of unclipped SGD for the same noise.",
+            "With c = {}, at the end of the pass μ = {:.3}, CSC = {csc:.3} and CCC = {ccc:.3}: clipped SGD \
+             needs {:.2} times the samples of unclipped SGD for the same noise.",
+            clip(c),
+            at.mu,
             1.0 / ccc
         ));
     }
@@ -189,7 +180,10 @@ fn json(fit: &Fit, verdict: &[String]) -> Value {
         |r: &Residuals| json!({ "mse": r.mse, "sigma": r.sigma, "accuracy": r.accuracy });
     let finite = |x: f64| x.is_finite().then_some(x);
     let curve = |c: &RiskPrediction| json!({ "key": c.key, "label": c.label, "end": c.risk.last(), "gap": c.gap });
-    let best = |b: &BestThreshold| json!({ "clip": finite(b.c), "ccc": finite(b.ccc), "mu": b.mu });
+    let best = |verdict: &Verdict| {
+        verdict.moment().map(|b| json!({ "clip": finite(b.c), "ccc": finite(b.ccc), "mu": b.mu }))
+    };
+    let [start, end_of_pass] = &fit.decisions;
     fit.data.add_to(json!({
         "target_mean": fit.target_mean,
         "least_squares": residual(&fit.residuals),
@@ -211,7 +205,8 @@ fn json(fit: &Fit, verdict: &[String]) -> Value {
             "bias": fit.bias, "by_chance": fit.chance.mean,
             "chance_limit": fit.chance.limit, "unclipped": fit.unclipped,
         },
-        "best_threshold": { "start": best(&fit.best[0]), "end": best(&fit.best[1]) },
+        "best_threshold": { "start": best(start), "end": best(end_of_pass) },
+        "decision": { "start": start, "end": end_of_pass },
         "verdict": verdict,
     }))
 }
@@ -225,10 +220,10 @@ pub fn tables(fit: &Fit) -> Vec<(String, Table)> {
         risk = risk.numbers(curve.key, curve.risk.iter().copied());
     }
     let risk = risk
-        .numbers("mu", fit.along(|mu, _| mu))
-        .numbers("nu", fit.along(|_, nu| nu))
-        .numbers("csc", fit.along(|mu, nu| mu / nu))
-        .numbers("ccc", fit.along(|mu, nu| mu * mu / nu));
+        .numbers("mu", fit.along(|at| Ok(at.mu)))
+        .numbers("nu", fit.along(Factors::nu))
+        .numbers("csc", fit.along(Factors::csc))
+        .numbers("ccc", fit.along(Factors::ccc));
     let residuals = Table::from_iter([("residual", &fit.residuals.values[..])]);
     let [spectrum, theta] = fit.data.tables();
     vec![("risk".into(), risk), spectrum, theta, ("residuals".into(), residuals)]

@@ -1,15 +1,14 @@
 //! Whether to clip, by the theory with the spectrum and θ* of the data.
 
 use anyhow::{Context, Result};
+use toclip::Rule;
 use toclip::model::{
     GlmBestThreshold, Measures, Model, Overlaps, RateShape, TeacherModes, TunedClip, best_clip,
     best_rate, best_threshold, ccc, fixed_point,
 };
+use toclip::verdict::{Candidate, Comparison, End, JudgedBy, Rate, Threshold, Unclipped, Verdict};
 
 use super::solve;
-
-/// A gain in excess cross-entropy below this share is not worth a threshold.
-const WORTH: f64 = 0.01;
 
 /// The effect of clipping here, and the best threshold.
 #[derive(Debug, Clone)]
@@ -28,6 +27,8 @@ pub struct ClassificationAdvice {
     pub tuned: (TunedClip, Measures),
     /// The cross-entropy of θ*.
     pub least: f64,
+    /// By the excess over it at the end, each at its best constant rate.
+    pub verdict: Verdict,
 }
 
 impl ClassificationAdvice {
@@ -45,30 +46,41 @@ impl ClassificationAdvice {
             let end = solve(modes, model, tuned.eta, tuned.c, &[time])?.0.pop();
             Ok((tuned, end.context("the best learning rate diverges")?))
         };
+        let unclipped = judged(best_rate(modes, model, one, f64::INFINITY, constant, time)?)?;
+        let tuned = judged(best_clip(modes, model, one, constant, time)?)?;
+        let least = model.expected_loss(&Overlaps::along_teacher(1.0, v));
+        let excess = |loss: f64| End::Risk(loss - least);
+        let candidate = |tuned: &TunedClip| Candidate {
+            name: "tuned",
+            rule: Rule::Clip,
+            threshold: Threshold::At(tuned.c),
+            rate: Rate::Best(tuned.eta),
+            end: excess(tuned.loss),
+        };
+        let compared = Comparison {
+            judged_by: JudgedBy::ExcessLoss,
+            start: model.expected_loss(&modes.overlaps()) - least,
+            unclipped: Some(Unclipped {
+                rate: Rate::Best(unclipped.0.eta),
+                end: excess(unclipped.0.loss),
+            }),
+            candidates: [&tuned.0].into_iter().filter(|t| t.c.is_finite()).map(candidate).collect(),
+        };
         Ok(ClassificationAdvice {
             kappa: fixed.kappa,
             fixed_point: Measures::new(model, &fixed.overlaps),
             ccc: end.map(|at| ccc(model, &at, clip)).transpose()?,
             best_at_end: end.map(|at| best_threshold(model, &at)).transpose()?,
-            unclipped: judged(best_rate(modes, model, one, f64::INFINITY, constant, time)?)?,
-            tuned: judged(best_clip(modes, model, one, constant, time)?)?,
-            least: model.expected_loss(&Overlaps::along_teacher(1.0, v)),
+            unclipped,
+            tuned,
+            least,
+            verdict: compared.verdict(),
         })
-    }
-
-    /// How much lower the excess cross-entropy ends with the best threshold, as a share.
-    pub fn gain(&self) -> f64 {
-        let excess = |tuned: &TunedClip| tuned.loss - self.least;
-        1.0 - excess(&self.tuned.0) / excess(&self.unclipped.0)
     }
 
     /// How much lower the cross-entropy itself ends with the best threshold, as a share.
     pub fn share_of_loss(&self) -> f64 {
         1.0 - self.tuned.0.loss / self.unclipped.0.loss
-    }
-
-    pub fn is_worth_clipping(&self) -> bool {
-        self.tuned.0.c.is_finite() && self.gain() >= WORTH
     }
 
     /// Whether the best threshold leaves the error rate where it is, or higher.

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use toclip::ensemble::Statistics;
 use toclip::model::{Measures, Quantity, TunedClip};
+use toclip::verdict::WORTH_IT;
 use toclip_data::RidgeReason;
+use toclip_words::verdict::headline;
 
 use super::{LogisticFit, MeasuredEnsemble, figures};
 use crate::output::Table;
@@ -53,9 +55,8 @@ fn verdict(fit: &LogisticFit) -> Vec<String> {
         format!("{} (η = {})", judged(end), short(tuned.eta))
     };
     let (best, unclipped) = (tuned(&advice.tuned), tuned(&advice.unclipped));
-    let mut verdict = vec![if advice.is_worth_clipping() {
-        let threshold = short(advice.tuned.0.c);
-        let [gain, share] = [advice.gain(), advice.share_of_loss()].map(percent);
+    let mut verdict = vec![if advice.verdict.clips() {
+        let [gain, share] = [advice.verdict.gain, advice.share_of_loss()].map(percent);
         let in_norm_only = match advice.gains_in_norm_only() {
             true => {
                 " The gain is in the length of θ, not in its direction: the error rate is not lower."
@@ -63,14 +64,16 @@ fn verdict(fit: &LogisticFit) -> Vec<String> {
             false => "",
         };
         format!(
-            "Clip at c = {threshold}: with the best constant learning rates the ODE ends at {best}, and \
-             without clipping at {unclipped}. The excess cross-entropy over θ* is {gain} lower, the \
-             cross-entropy itself {share}.{in_norm_only}"
+            "{} The ODE ends at {best}, and without clipping, at its best constant rate, at {unclipped}. The \
+             excess cross-entropy over θ* is {gain} lower, the cross-entropy itself {share}.{in_norm_only}",
+            headline(&advice.verdict)
         )
     } else {
         format!(
-            "Do not clip: with the best constant learning rate of each threshold, no threshold lowers the \
-             excess cross-entropy of the ODE by 1% or more. Without clipping it ends at {unclipped}."
+            "{} With the best constant learning rate of each threshold, no threshold lowers the excess \
+             cross-entropy of the ODE by more than {}. Without clipping it ends at {unclipped}.",
+            headline(&advice.verdict),
+            percent(WORTH_IT)
         )
     }];
     if let (Some(end), Some(open), true) =
@@ -223,12 +226,13 @@ fn json(fit: &LogisticFit, verdict: &[String]) -> Value {
         "predicted_unclipped": fit.unclipped.last(),
         "measured": fit.ensembles.iter().map(ensemble).collect::<Vec<_>>(),
         "advice": {
-            "clip": fit.advice.is_worth_clipping(), "gain": fit.advice.gain(),
+            "clip": fit.advice.verdict.clips(), "gain": fit.advice.verdict.gain,
             "fixed_point": fit.advice.kappa, "at_fixed_point": fit.advice.fixed_point,
             "ccc_at_end": fit.advice.ccc,
             "best_at_end": fit.advice.best_at_end.map(|b| json!({ "clip": finite(b.c), "ccc": b.ccc })),
             "tuned": tuned(&fit.advice.tuned), "tuned_unclipped": tuned(&fit.advice.unclipped),
         },
+        "decision": fit.advice.verdict,
         "verdict": verdict,
     }))
 }

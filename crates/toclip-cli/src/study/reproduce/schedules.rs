@@ -60,12 +60,8 @@ impl ScheduleComparison {
     /// Clipped against unclipped, with a caption.
     fn opening(&self, when: f64) -> (Figure, String) {
         let [unclipped, best, ..] = &self.schedules;
-        let relabelled = |run: &ScheduleRun, label: &str| ScheduleRun {
-            label: label.into(),
-            path: run.path.clone(),
-            runs: run.runs.clone(),
-            ..*run
-        };
+        let relabelled =
+            |run: &ScheduleRun, label: &str| ScheduleRun { label: label.into(), ..run.clone() };
         let shown = [
             relabelled(unclipped, "unclipped SGD"),
             relabelled(best, "clipped SGD, best threshold at every time"),
