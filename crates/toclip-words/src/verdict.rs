@@ -223,7 +223,11 @@ fn end_reason(verdict: &Verdict, compared: &Comparison) -> Option<String> {
             format!("it ends at {what} of {}, {than}", short(best))
         }
         (Choice::DoNotClip, None, Some(unclipped)) => {
-            format!("unclipped SGD {}, and everything else diverges", ending(unclipped, what))
+            let others = match compared.candidates.is_empty() {
+                true => "no threshold is better",
+                false => "everything else diverges",
+            };
+            format!("unclipped SGD {}, and {others}", ending(unclipped, what))
         }
         (Choice::DoNotClip, Some(best), Some(unclipped)) => {
             let rates = match unclipped.rate {

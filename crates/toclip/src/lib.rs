@@ -39,9 +39,10 @@
 //!
 //! Two ratios decide ([`criteria`]). Clipping raises the largest stable learning rate by the factor
 //! CSC $= \mu/\nu$. And since it multiplies descent by $\mu$ and variance by $\nu$, at equal
-//! descent it divides the variance by CCC $= \mu^2/\nu$: **clipping beats every learning rate of
-//! unclipped SGD exactly where some threshold has CCC > 1**. Under Gaussian noise none has. Under
-//! noise with outliers, many do, and [`criteria::best_threshold`] finds the best.
+//! descent it divides the variance by CCC $= \mu^2/\nu$: **clipping with the learning rate $\eta/\mu$
+//! beats unclipped SGD with $\eta$ exactly where some threshold has CCC > 1**. Under Gaussian noise none has. Under
+//! noise with outliers, many do; [`criteria::best_threshold`] finds the best, and [`verdict`] says whether
+//! it is worth it.
 //!
 //! ```
 //! use toclip::{criteria::best_threshold, noise::{Gaussian, StudentT}};
