@@ -266,36 +266,25 @@ fn capital(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toclip::noise::{Family, Noise};
+    use toclip::noise::{Noise, Rademacher, StudentT};
     use toclip::{Step, verdict::Candidate};
-
-    fn family(text: &str) -> Family {
-        let (name, rest) = text.split_once(' ').unwrap();
-        let values: Vec<f64> = rest.split(' ').map(|x| x.parse().unwrap()).collect();
-        match name {
-            "student" => {
-                Family::StudentT(toclip::noise::StudentT::new(values[0], values[1]).unwrap())
-            }
-            _ => Family::Rademacher(toclip::noise::Rademacher::new(values[0], values[1]).unwrap()),
-        }
-    }
 
     #[test]
     fn every_kind_of_moment_has_its_words() {
-        let of = |noise: &str, rule: Rule, r: f64| {
-            let noise = family(noise);
-            let step = Step::from(&noise as &dyn Noise).with_rule(rule).unwrap();
+        let of = |noise: &dyn Noise, rule: Rule, r: f64| {
+            let step = Step::from(noise).with_rule(rule).unwrap();
             Verdict::at_risk(&step, r).unwrap()
         };
-        let cauchy = of("student 1 0.5", Rule::Clip, 0.1);
+        let student = |df, scale| StudentT::new(df, scale).unwrap();
+        let cauchy = of(&student(1.0, 0.5), Rule::Clip, 0.1);
         assert!(
             reason(&cauchy).starts_with("Unclipped SGD has no finite risk under this noise. At")
         );
-        let optimal = of("student 3 1", Rule::Optimal, 0.1);
+        let optimal = of(&student(3.0, 1.0), Rule::Optimal, 0.1);
         assert_eq!(headline(&optimal), "Use the rule optimal, with the learning rate η/μ.");
-        let atoms = of("rademacher 1 0.3", Rule::Clip, 0.0);
+        let atoms = of(&Rademacher::new(1.0, 0.3).unwrap(), Rule::Clip, 0.0);
         assert!(headline(&atoms).starts_with("Clip at as small a threshold as possible, with"));
-        let light = of("student 400 1", Rule::Clip, 1.0);
+        let light = of(&student(400.0, 1.0), Rule::Clip, 1.0);
         assert_eq!(headline(&light), "Do not clip.");
         assert!(reason(&light).contains("gains only 0.0"), "{}", reason(&light));
         let diverges = light.where_unclipped_diverges();
