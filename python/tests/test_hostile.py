@@ -71,6 +71,7 @@ CALLS = {
     "log_times": (toclip.log_times, {"first": 0.1, "end": 1.0, "count": 3}),
     "factors": (toclip.factors, {"noise": NOISE, "r": 0.5, "c": 0.9}),
     "best_threshold": (toclip.best_threshold, {"noise": NOISE, "r": 0.5}),
+    "verdict": (toclip.verdict, {"noise": NOISE, "r": 0.5}),
     "fisher_limit": (toclip.fisher_limit, {"noise": NOISE, "r": 0.5}),
     "kappa_bounds": (
         toclip.kappa_bounds,

@@ -23,7 +23,7 @@ from ._toclip import (
     log_times,
 )
 from .convergence import convergence
-from .criteria import best_threshold, factors, fisher_limit, kappa_bounds
+from .criteria import best_threshold, factors, fisher_limit, kappa_bounds, verdict
 from .experiment import experiment
 from .guard import GuardRule, GuardStep
 from .logs import Log, LogAdvice, advise, read_log
@@ -109,6 +109,7 @@ __all__ = [
     "privacy",
     "read_log",
     "sweep",
+    "verdict",
 ]
 
 _pickle.register()

@@ -12,7 +12,7 @@ from ._numbers import thresholds as as_thresholds
 from ._toclip import Noise, as_array
 from .results import BestThreshold, Factors, FisherLimit, KappaBounds
 
-__all__ = ["as_noise", "best_threshold", "factors", "fisher_limit", "kappa_bounds"]
+__all__ = ["as_noise", "best_threshold", "factors", "fisher_limit", "kappa_bounds", "verdict"]
 
 
 def as_noise(noise: Noise | dict[str, Any]) -> Noise:
@@ -103,3 +103,20 @@ def kappa_bounds(
     0.682689
     """
     return KappaBounds(**_toclip.kappa_bounds(as_noise(noise), risks, thresholds))
+
+
+def verdict(noise: Noise | dict[str, Any], r: float) -> dict[str, Any]:
+    """Whether to clip at the risk ``r``, where, at which learning rate, and what it gains.
+
+    ``choice`` has the key ``do``: ``"do_not_clip"``, or ``"clip"`` with ``threshold`` and ``rate``.
+    ``gain`` is the share of the noise at equal descent that the best threshold removes; 1% or less is
+    not worth it. ``evidence`` is what the verdict rests on, ``headline`` and ``reason`` are its words.
+
+    >>> import toclip
+    >>> toclip.verdict(toclip.noise.gaussian(1.0), 0.1)["headline"]
+    'Do not clip.'
+    >>> heavy = toclip.verdict(toclip.noise.student_t(2.5, sigma=1.0), 0.1)
+    >>> heavy["choice"]["do"], heavy["choice"]["rate"], heavy["gain"] > 0.45
+    ('clip', 'compensated', True)
+    """
+    return _toclip.verdict(as_noise(noise), as_array("r", r).ravel())

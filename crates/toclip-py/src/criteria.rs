@@ -4,6 +4,7 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use rayon::prelude::*;
+use toclip::verdict::Verdict;
 use toclip::{Factors, Step, criteria};
 
 use crate::args::arg;
@@ -58,6 +59,23 @@ pub fn fisher_limit<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let found = each(py, noise, &r, |step, r| criteria::fisher_limit(step, r))?;
     columns!(py, found, information limit reached)
+}
+
+/// Whether to clip at a risk, as a dictionary, with its words `headline` and `reason`.
+#[pyfunction]
+pub fn verdict<'py>(
+    py: Python<'py>,
+    noise: &Noise,
+    #[pyo3(from_py_with = arg::r)] r: Vec<f64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let &[r] = &r[..] else { return Err(refuse("r must be one number")) };
+    let step = &noise.inner;
+    let find = || Verdict::at_risk(step, r)?.with_fisher_limit(step);
+    let found = py.detach(find).map_err(refuse)?;
+    let dict = to_python(py, &found)?;
+    dict.set_item("headline", toclip_words::verdict::headline(&found))?;
+    dict.set_item("reason", toclip_words::verdict::reason(&found))?;
+    Ok(dict)
 }
 
 /// The range of mu/min(1, y) and nu/min(1, y²), y = c/sqrt(2R + σ²), over a range of risks and one

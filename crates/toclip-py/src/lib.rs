@@ -36,7 +36,7 @@ mod _toclip {
     use crate::{
         args::{as_array, as_integer, as_number, as_threshold},
         convergence::convergence,
-        criteria::{best_threshold, factors, fisher_limit, kappa_bounds},
+        criteria::{best_threshold, factors, fisher_limit, kappa_bounds, verdict},
         experiment::experiment,
         glm::{glm_at, glm_best_clip, glm_best_threshold, glm_fixed_point},
         logs::Log,

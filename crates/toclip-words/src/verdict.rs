@@ -4,12 +4,12 @@
 //! use toclip::{noise::{Gaussian, Laplace}, verdict::Verdict};
 //! use toclip_words::verdict::{headline, reason};
 //! assert_eq!(headline(&Verdict::at_risk(&Gaussian::new(1.0)?, 0.1)?), "Do not clip.");
-//! let laplace = Verdict::at_risk(&Laplace::from_sigma(1.0)?, 0.1)?;
-//! assert_eq!(headline(&laplace), "Clip at c = 0.4543, with the learning rate raised to η/μ.");
+//! let laplace = Verdict::at_risk(&Laplace::new(1.0)?, 0.1)?;
+//! assert_eq!(headline(&laplace), "Clip at c = 0.8268, with the learning rate raised to η/μ.");
 //! assert_eq!(
 //!     reason(&laplace),
-//!     "At risk 0.1 it keeps 42.3% of the descent, which the rate makes up for, and 83.2% of the noise at \
-//!      equal descent (CCC = 1.202)."
+//!     "At risk 0.1 it keeps 62.4% of the descent, which the rate makes up for, and 80.8% of the noise at \
+//!      equal descent (CCC = 1.237)."
 //! );
 //! # Ok::<(), toclip::Error>(())
 //! ```
@@ -223,7 +223,11 @@ fn end_reason(verdict: &Verdict, compared: &Comparison) -> Option<String> {
             format!("it ends at {what} of {}, {than}", short(best))
         }
         (Choice::DoNotClip, None, Some(unclipped)) => {
-            format!("unclipped SGD {}, and everything else diverges", ending(unclipped, what))
+            let others = match compared.candidates.is_empty() {
+                true => "no threshold is better",
+                false => "everything else diverges",
+            };
+            format!("unclipped SGD {}, and {others}", ending(unclipped, what))
         }
         (Choice::DoNotClip, Some(best), Some(unclipped)) => {
             let rates = match unclipped.rate {
@@ -257,4 +261,70 @@ fn ending(open: Unclipped, what: &str) -> String {
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toclip::noise::{Noise, Rademacher, StudentT};
+    use toclip::{Step, verdict::Candidate};
+
+    #[test]
+    fn every_kind_of_moment_has_its_words() {
+        let of = |noise: &dyn Noise, rule: Rule, r: f64| {
+            let step = Step::from(noise).with_rule(rule).unwrap();
+            Verdict::at_risk(&step, r).unwrap()
+        };
+        let student = |df, scale| StudentT::new(df, scale).unwrap();
+        let cauchy = of(&student(1.0, 0.5), Rule::Clip, 0.1);
+        assert!(
+            reason(&cauchy).starts_with("Unclipped SGD has no finite risk under this noise. At")
+        );
+        let optimal = of(&student(3.0, 1.0), Rule::Optimal, 0.1);
+        assert_eq!(headline(&optimal), "Use the rule optimal, with the learning rate η/μ.");
+        let atoms = of(&Rademacher::new(1.0, 0.3).unwrap(), Rule::Clip, 0.0);
+        assert!(headline(&atoms).starts_with("Clip at as small a threshold as possible, with"));
+        let light = of(&student(400.0, 1.0), Rule::Clip, 1.0);
+        assert_eq!(headline(&light), "Do not clip.");
+        assert!(reason(&light).contains("gains only 0.0"), "{}", reason(&light));
+        let diverges = light.where_unclipped_diverges();
+        assert_eq!(headline(&diverges), "Use a smaller learning rate.");
+        assert!(reason(&diverges).starts_with("Unclipped SGD diverges at this one."));
+    }
+
+    #[test]
+    fn ends_say_what_they_assume() {
+        let compare = |open: End, ends: &[End]| {
+            let candidate = |end: &End| Candidate {
+                name: "",
+                rule: Rule::Clip,
+                threshold: Threshold::At(0.5),
+                rate: Rate::Best(0.25),
+                end: *end,
+            };
+            let unclipped = Some(Unclipped { rate: Rate::Best(0.1), end: open });
+            let candidates = ends.iter().map(candidate).collect();
+            let judged_by = JudgedBy::Loss;
+            sentence(&Comparison { judged_by, start: 1.0, unclipped, candidates }.verdict())
+        };
+        assert_eq!(
+            compare(End::Risk(0.5), &[End::Risk(0.25)]),
+            "Clip at c = 0.5, with the learning rate η = 0.25: it ends at a loss of 0.25, 50% below the 0.5 of \
+             unclipped SGD."
+        );
+        assert_eq!(
+            compare(End::Risk(0.5), &[End::Risk(0.498)]),
+            "Do not clip: unclipped SGD ends at a loss of 0.5, the best threshold at 0.498, 0.4% lower, each at \
+             its best rate."
+        );
+        assert_eq!(
+            compare(End::Risk(0.5), &[]),
+            "Do not clip: unclipped SGD ends at a loss of 0.5, and no threshold is better."
+        );
+        assert_eq!(
+            compare(End::Diverged(2.0), &[End::Risk(0.5)]),
+            "Clip at c = 0.5, with the learning rate η = 0.25: it ends at a loss of 0.5, unclipped SGD diverges \
+             at t = 2."
+        );
+    }
 }

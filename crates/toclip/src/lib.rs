@@ -41,8 +41,8 @@
 //! CSC $= \mu/\nu$. And since it multiplies descent by $\mu$ and variance by $\nu$, at equal
 //! descent it divides the variance by CCC $= \mu^2/\nu$: **with the rate raised from $\eta$ to
 //! $\eta/\mu$, clipping beats unclipped SGD at $\eta$ exactly where CCC > 1**. Under Gaussian noise no
-//! threshold has that. Under noise with outliers many do, and [`criteria::best_threshold`] finds the
-//! best.
+//! threshold has that. Under noise with outliers many do; [`criteria::best_threshold`] finds the best,
+//! and [`verdict`] says whether it is worth it.
 //!
 //! ```
 //! use toclip::{criteria::best_threshold, noise::{Gaussian, StudentT}};

@@ -124,23 +124,19 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
         (RateShape::Constant, ["unclipped", "clipped"], "best constant rate"),
         (RateShape::Cosine, ["unclipped_cosine", "clipped_cosine"], "best cosine rate"),
     ] {
-        let open = best_rate(modes, model, batch, f64::INFINITY, shape, time);
-        let mut tuned = vec![open];
-        if !problem.averages_before_clipping() {
-            tuned.push(Ok(best_clip(modes, model, batch, shape, time)?));
-        }
-        for (key, tuned) in keys.into_iter().zip(tuned) {
-            // Without clipping every rate may diverge.
-            let Ok(tuned) = tuned else { continue };
+        // Without clipping every rate may diverge.
+        let open = best_rate(modes, model, batch, f64::INFINITY, shape, time).ok();
+        let known = !problem.averages_before_clipping();
+        let clipped = known.then(|| best_clip(modes, model, batch, shape, time)).transpose()?;
+        // An infinite threshold would repeat the row before.
+        let clipped = clipped.filter(|tuned| tuned.c.is_finite());
+        for (key, what, tuned) in
+            [(keys[0], "unclipped", open), (keys[1], "best threshold", clipped)]
+        {
+            let Some(tuned) = tuned else { continue };
             let eta = shape.schedule(tuned.eta, time)?;
             let policy = OpenLoop::new(eta, Schedule::constant(tuned.c)?);
-            let label = match (key.starts_with("unclipped"), tuned.c < f64::INFINITY) {
-                (true, _) => format!("unclipped, {name}"),
-                (false, true) => format!("best threshold, {name}"),
-                // The same as the row before.
-                (false, false) => continue,
-            };
-            rows.push(solve(key, label, policy, true, Some(shape))?);
+            rows.push(solve(key, format!("{what}, {name}"), policy, true, Some(shape))?);
         }
     }
     let constant = |schedule: &Schedule| matches!(schedule.shape(), Shape::Constant { .. });
