@@ -147,6 +147,7 @@ pub use factors::kernel::{Moments, clipped_normal};
 pub use factors::step::Step;
 pub use numbers::{bounds, interval, interval_at, percent, percent_interval_at, rounded, short};
 pub use numerics::student::student_critical;
+pub use numerics::tridiagonal::tridiagonal_eigenvalues;
 pub use optimizer::momentum::{Memory, Momentum, OnSkip};
 pub use rule::groups::{Group, GroupError, Groups};
 pub use rule::{Rule, Smooth};
