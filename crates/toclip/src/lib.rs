@@ -147,6 +147,7 @@ pub use factors::combination::StepError;
 pub use factors::kernel::{Moments, clipped_normal};
 pub use factors::step::Step;
 pub use numerics::student::student_critical;
+pub use numerics::tridiagonal::tridiagonal_eigenvalues;
 pub use optimizer::Optimizer;
 pub use optimizer::momentum::{Memory, Momentum, OnSkip};
 pub use problem::Problem;

@@ -33,6 +33,10 @@ const ROUNDING: f64 = 1e-12;
 /// Thresholds this far apart are not the same peak, and how often the end of a plateau is bisected.
 const DISTINCT: f64 = 1.01;
 const BISECTIONS: usize = 40;
+/// The grid reaches from this share of the smallest scale of the residual to this multiple of the
+/// largest.
+const BELOW: f64 = 1e-2;
+const ABOVE: f64 = 1e2;
 /// Thresholds so far below the smallest one that matters, as shares of it, stand for the limit $c \to
 /// 0$.
 const NEAR_ZERO: f64 = 1e-5;
@@ -275,11 +279,11 @@ fn thresholds(features: &[Feature], search: &Search) -> Vec<f64> {
     if high == 0.0 {
         return Vec::new();
     }
-    let mut grid = log_grid(1e-2 * low, 1e2 * high, search.per_decade);
+    let mut grid = log_grid(BELOW * low, ABOVE * high, search.per_decade);
     for f in features {
         grid.extend(search.offsets.iter().map(|k| f.at.abs() + k * f.width));
     }
-    grid.retain(|c| *c >= 1e-2 * low);
+    grid.retain(|c| *c >= BELOW * low);
     grid.sort_by(f64::total_cmp);
     grid.dedup();
     grid

@@ -180,8 +180,11 @@ impl Factors {
 /// Below this, $\nu$ has lost digits or is zero.
 const UNDERFLOW: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 
+/// Twice a larger risk could overflow with the noise added.
+pub(crate) const LARGEST_RISK: f64 = 1e300;
+
 pub(crate) fn check_risk(r: f64) -> Result<()> {
-    if (0.0..=1e300).contains(&r) {
+    if (0.0..=LARGEST_RISK).contains(&r) {
         Ok(())
     } else {
         Err(Error::parameter("R", r, "a risk must be from 0 to 1e300"))

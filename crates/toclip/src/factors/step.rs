@@ -53,6 +53,10 @@ pub struct Step<'a> {
     scores: Option<FactorTable>,
 }
 
+/// Risks and thresholds for which integrals over the residual are computed: their squares, and those of
+/// their products, are numbers.
+const INTEGRATED: std::ops::RangeInclusive<f64> = 1e-100..=1e100;
+
 impl<'a> Step<'a> {
     /// One sample of this noise, clipped; a step is returned as it is.
     pub fn new(noise: impl Into<Self>) -> Self {
@@ -375,7 +379,7 @@ impl<'a> Step<'a> {
     /// Refuses a risk or a threshold so large or small that integrals over the residual are not
     /// computed right. One residual that is clipped or normalised has closed forms.
     pub(crate) fn check_sizes(&self, r: f64, c: f64) -> Result<()> {
-        let range = 1e-100..=1e100;
+        let range = INTEGRATED;
         if self.is_slow() && r != 0.0 && !range.contains(&r) {
             let expected = "for batches, and for rules other than clip, a risk must be 0, or from \
                             1e-100 to 1e100";

@@ -10,3 +10,4 @@ pub(crate) mod risk_table;
 pub(crate) mod special;
 pub(crate) mod student;
 pub(crate) mod sum;
+pub(crate) mod tridiagonal;

@@ -1,5 +1,6 @@
 //! Functions of the risk that are slow to evaluate, as piecewise polynomials.
 
+use crate::factors::LARGEST_RISK;
 use crate::noise::spread;
 use crate::numerics::chebyshev;
 use std::sync::OnceLock;
@@ -14,7 +15,7 @@ const NARROWEST: f64 = WIDTH / 256.0 * (1.0 + 1e-9);
 const POINTS: usize = 16;
 /// The first panel begins here, in the same unit: below the smallest positive risk.
 const FIRST: f64 = -373.0;
-/// So many panels reach to the largest risk, $10^{300}$.
+/// So many panels reach to the [largest risk](LARGEST_RISK).
 const PANELS: usize = 720;
 /// A place this near to the end of a panel counts as the end.
 const AT_END: f64 = 1e-9;
@@ -111,7 +112,7 @@ impl<const N: usize, Kind: Copy> RiskTable<N, Kind> {
     /// together divide the risks into pieces. Panels that reach beyond it are split at its ends
     /// without being evaluated.
     pub fn at(&self, r: f64, smooth: Span, fill: &Fill<'_, N, Kind>) -> Option<Piece<N, Kind>> {
-        if !(r > 0.0 && r <= 1e300) {
+        if !(r > 0.0 && r <= LARGEST_RISK) {
             return None;
         }
         let x = place_of(r);

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 /// s > c\bigr] - \frac zN \sqrt{\hat P(s \le c)\hat P(s > c)/n}, \qquad
 /// \hat m^{(2)}_c = \hat E\min(s^2, c^2), $$
 /// the last term of $\hat\mu$ a margin of $z = 2$ standard errors against the choice of a
-/// threshold that is best by chance. Of thresholds within one percent of the best it takes the
-/// largest.
+/// threshold that is best by chance. The rule takes the largest threshold within one percent of
+/// the best.
 ///
 /// - **Prior.** The means also run over 30 quantiles of the norms of Gaussian residuals, at the
 ///   scale that the median shows. With few norms, or without outliers, the rule does not clip.

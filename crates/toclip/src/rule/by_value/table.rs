@@ -14,7 +14,7 @@ const POINTS: usize = 24;
 /// The coefficients of a column: those of $\mu$, then those of $m^{(2)}/\lambda$.
 const NUMBERS: usize = 2 * POINTS;
 /// Their error, relative to the largest of $\mu$ or of $m^{(2)}/\lambda$ near the column.
-const TOLERANCE: f64 = 1e-11;
+const TOLERANCE: f64 = 1e-12;
 
 /// Both numbers in columns of $\ln u$: Chebyshev series in $\ln u$ with coefficients that are tabulated
 /// along the risk.
