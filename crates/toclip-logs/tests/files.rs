@@ -58,7 +58,7 @@ fn check_truth(log: &Log) {
     for (point, line) in log.points.iter().zip(truth.lines().skip(1)) {
         let cells: Vec<f64> = line.split(',').map(|c| c.parse().unwrap()).collect();
         assert_eq!(point.step, cells[0]);
-        let read = [point.norm, point.loss, point.learning_rate];
+        let read = [point.norm, point.loss.unwrap(), point.learning_rate];
         for (read, true_value) in read.iter().zip(&cells[1..]) {
             assert!((read - true_value).abs() <= 1e-6 * true_value, "{read} {true_value}");
         }

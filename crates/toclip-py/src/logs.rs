@@ -31,9 +31,9 @@ fn column<'py, T>(
     rows.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
 }
 
-/// The loss as it was logged; a point has minus infinity for NaN, and NaN for no loss.
+/// The loss; NaN if there is none.
 fn loss(point: &LogPoint) -> f64 {
-    if point.loss == f64::NEG_INFINITY { f64::NAN } else { point.loss }
+    point.loss.unwrap_or(f64::NAN)
 }
 
 #[pymethods]

@@ -39,7 +39,7 @@ pub enum NormScaleCause {
 pub(super) fn find(log: &Log, course: &TrainingCourse) -> Option<Finding> {
     let ordinary: Vec<&LogPoint> = course.ordinary(&log.points).collect();
     let norm = median(ordinary.iter().map(|p| p.norm).collect())?;
-    let loss = median(ordinary.iter().map(|p| p.loss).filter(|l| l.is_finite()).collect());
+    let loss = median(ordinary.iter().filter_map(|p| p.finite_loss()).collect());
     let unscaled = log.findings.contains(&Finding::Unscaled);
     let large = norm > LARGE && ordinary.len() >= 10;
     let cause = match detect_loss_scale(&log.points).filter(|_| !unscaled) {
@@ -148,7 +148,7 @@ mod tests {
         let point = |(i, &norm): (usize, &f64)| LogPoint {
             step: i as f64,
             norm,
-            loss: nan,
+            loss: None,
             learning_rate: nan,
             loss_scale: scale(i),
             epoch: nan,

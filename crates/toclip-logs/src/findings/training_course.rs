@@ -88,7 +88,7 @@ fn rising_at_the_end(points: &[LogPoint], spikes: &[Spike]) -> Option<Finding> {
     let spike = spikes.last().filter(|s| s.range.1 + 3 >= points.len() && s.count >= AFTER)?;
     let best = spike.loss_before?;
     let best_step = points[..spike.range.0].last()?.step;
-    let last = points.iter().rev().map(|p| p.loss).filter(|l| l.is_finite()).take(5).collect();
+    let last = points.iter().rev().filter_map(LogPoint::finite_loss).take(5).collect();
     let last = median(last)?;
     let far = last > best + 0.5 * best.abs();
     far.then_some(Finding::Diverging { best_step, best, last })

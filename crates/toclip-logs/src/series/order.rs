@@ -107,7 +107,7 @@ mod tests {
 
     fn point(step: f64, norm: f64) -> LogPoint {
         let nan = f64::NAN;
-        LogPoint { step, norm, loss: nan, learning_rate: nan, loss_scale: nan, epoch: nan }
+        LogPoint { step, norm, loss: None, learning_rate: nan, loss_scale: nan, epoch: nan }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Several logs side by side.
 
 use toclip::percent;
-use toclip_logs::Action;
+use toclip_logs::{Action, LogPoint};
 
 use super::LogReport;
 use crate::output::numbers::short;
@@ -16,7 +16,7 @@ pub fn row(report: &LogReport) -> [String; 7] {
     let (advice, analysis) = (&report.advice, &report.advice.analysis);
     let unknown = || "?".to_owned();
     // Single losses are noise.
-    let losses = report.log.points.iter().rev().map(|p| p.loss).filter(|l| l.is_finite());
+    let losses = report.log.points.iter().rev().filter_map(LogPoint::finite_loss);
     let mut losses: Vec<f64> = losses.take(25).collect();
     losses.sort_by(f64::total_cmp);
     let last_loss = losses.get(losses.len() / 2).copied();
