@@ -17,7 +17,6 @@ mod spread;
 mod training_course;
 
 pub use analysis::Analysis;
-pub(crate) use analysis::{Supported, margin};
 pub use current_threshold::{CurrentThreshold, ThresholdEffect};
 pub use finding::Finding;
 pub use layer_summary::LayerSummary;

@@ -1,12 +1,12 @@
 //! Decides what to do: broken training first, then misleading norms, then spikes.
 
-use toclip::monitor::Estimates;
+use toclip::monitor::{Estimates, MonitorAdvice, MonitorSettings};
 
 use super::guard::{self, Guard, fires, two_digits};
 use super::{
     Action, Because, Confidence, FEWEST, OFTEN, RateExperiment, Recommendation, experiment,
 };
-use crate::findings::{Analysis, Spike, Supported, TrainingCourse, margin};
+use crate::findings::{Analysis, Spike, TrainingCourse};
 use crate::{Finding, Log, NormScaleCause, Optimizer, RunContext, ThresholdOrigin};
 
 /// A rate that was too large is multiplied by this.
@@ -348,7 +348,7 @@ impl Case<'_> {
         }
         let heavy = self.because(|f| matches!(f, Finding::HeavyTail { .. }));
         match self.analysis.supported {
-            Supported::Clip => {
+            Some(MonitorAdvice::Clip(_)) => {
                 // The best threshold may clip most steps, which without another learning rate is a
                 // lower one; of those that do not, the best.
                 let seldom = |at: &&Estimates| {
@@ -357,7 +357,8 @@ impl Case<'_> {
                 };
                 let curve = self.analysis.curve.iter().filter(seldom);
                 let best = curve.max_by(|a, b| a.ccc.low.total_cmp(&b.ccc.low))?;
-                if !(best.ccc.low > 1.0 + margin(self.now.components)) {
+                let margin = MonitorSettings::measured_margin(self.now.components);
+                if !(best.ccc.low > 1.0 + margin) {
                     return None;
                 }
                 let threshold = two_digits(best.threshold);
@@ -369,7 +370,9 @@ impl Case<'_> {
                 })
             }
             // Without a threshold steps get longer, and by as much the learning rate is raised.
-            Supported::Loosen if self.course.spikes.is_empty() && self.hardly_shortens() => {
+            Some(MonitorAdvice::Loosen(_))
+                if self.course.spikes.is_empty() && self.hardly_shortens() =>
+            {
                 let because = vec![Because::ThresholdCosts, Because::ActsAsRate];
                 Some(self.to(Action::Remove, Confidence::Medium, because))
             }
