@@ -29,7 +29,7 @@ pub use findings::{
     Analysis, CurrentThreshold, Finding, LayerSummary, NormDistribution, NormScaleCause,
     RuleOutcome, Spike, ThresholdEffect, running_scales,
 };
-pub use options::{AdviceOptions, Optimizer};
+pub use options::{AdviceOptions, OptimizerKind};
 pub use read::{Format, LogColumn, LogRow, ReadOptions, ReadSummary, Role, SettingSources, read};
 pub use recommendation::{Action, Because, Confidence, RateExperiment, Recommendation};
 pub(crate) use run_context::RunContext;

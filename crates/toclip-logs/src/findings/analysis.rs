@@ -10,7 +10,7 @@ use super::{
     CurrentThreshold, LayerSummary, NormDistribution, RuleOutcome, TrainingCourse, change_point,
     layer_summary, rule_comparison,
 };
-use crate::{Log, LogPoint, Optimizer, Result, RunContext};
+use crate::{Log, LogPoint, OptimizerKind, Result, RunContext};
 
 /// Estimates from the norms of a log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -45,7 +45,7 @@ pub struct Analysis {
     /// The confidence of the intervals.
     pub confidence: f64,
     /// The optimizer, if it is known.
-    pub optimizer: Option<Optimizer>,
+    pub optimizer: Option<OptimizerKind>,
     /// The last learning rate of the log.
     pub learning_rate: Option<f64>,
     /// The largest learning rate of the log.

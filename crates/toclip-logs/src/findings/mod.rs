@@ -29,6 +29,8 @@ pub(crate) use training_course::TrainingCourse;
 
 use crate::{Log, RunContext};
 
+/// Fewer points after the warm-up are too few to call a run healthy, or to recommend a threshold.
+pub(crate) const FEWEST_POINTS: usize = 30;
 /// A threshold that clips this share of the steps clips nearly every one.
 const ALWAYS: f64 = 0.9;
 /// The scale of the norms moved if it changed by this factor.

@@ -19,8 +19,7 @@ const CAPACITY: usize = 1 << 19;
 /// Fewer rows of NaN at the end of a table are empty cells, such as of a last validation.
 const ENDED: usize = 3;
 
-/// One step. The norm may be NaN or infinite; of the other values, those that are missing are NaN,
-/// except the loss, which can be NaN itself.
+/// One step. Values that are missing are NaN, except the loss, which may have been logged as NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LogPoint {
     /// The step.
