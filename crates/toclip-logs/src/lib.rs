@@ -27,7 +27,7 @@ pub use error::{Error, Result};
 pub use files::{LogFiles, find_logs, join_event_files, load_files, read_files};
 pub use findings::{
     Analysis, CurrentThreshold, Finding, LayerSummary, NormDistribution, NormScaleCause,
-    RuleOutcome, Spike, ThresholdEffect, running_scales,
+    RuleOutcome, Spike, ThresholdEffect, median, running_scales,
 };
 pub use options::{AdviceOptions, OptimizerKind};
 pub use read::{Format, LogColumn, LogRow, ReadOptions, ReadSummary, Role, SettingSources, read};

@@ -13,7 +13,7 @@ use super::{
 use crate::{Log, LogPoint, OptimizerKind, Result, RunContext};
 
 /// Estimates from the norms of a log.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Analysis {
     /// Steps with a finite norm.
     pub points: usize,
@@ -65,21 +65,15 @@ impl Analysis {
             points: log.points.len(),
             steps: (step(log.points.first()), step(log.points.last())),
             warm_up: course.warm_up,
-            current: None,
-            distribution: None,
             steady_from: step(log.points.first()),
             steady_points: log.points.len(),
-            scale: None,
-            curve: Vec::new(),
-            best: None,
             layers: layer_summary::summarise(&log.layers),
-            comparison: Vec::new(),
             components: now.components,
             confidence: now.confidence,
             optimizer: now.optimizer,
             largest_rate: log.learning_rates().reduce(f64::max),
             learning_rate: log.learning_rates().next_back(),
-            supported: None,
+            ..Analysis::default()
         };
         if let Some((threshold, share)) = now.clipped_at {
             let current = CurrentThreshold::after_clipping(threshold, share, log, now.confidence);

@@ -117,8 +117,8 @@ pub(crate) fn quantile(sorted: &[f64], p: f64) -> f64 {
     sorted.get((p * last).round() as usize).copied().unwrap_or(f64::NAN)
 }
 
-/// The upper median.
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The median: where two values are in the middle, the upper one. `None` without values.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
     if values.is_empty() {
         return None;
     }

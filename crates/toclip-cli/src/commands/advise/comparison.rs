@@ -1,7 +1,7 @@
 //! Several logs side by side.
 
 use toclip::percent;
-use toclip_logs::{Action, LogPoint};
+use toclip_logs::{Action, LogPoint, median};
 
 use super::LogReport;
 use crate::output::numbers::short;
@@ -17,9 +17,7 @@ pub fn row(report: &LogReport) -> [String; 7] {
     let unknown = || "?".to_owned();
     // Single losses are noise.
     let losses = report.log.points.iter().rev().filter_map(LogPoint::finite_loss);
-    let mut losses: Vec<f64> = losses.take(25).collect();
-    losses.sort_by(f64::total_cmp);
-    let last_loss = losses.get(losses.len() / 2).copied();
+    let last_loss = median(losses.take(25).collect());
     let median = analysis.distribution.as_ref().map(|d| short(d.quantiles[3]));
     let clips = analysis.current.as_ref().map(|now| match now.threshold.is_finite() {
         true => format!("{} at {}", percent(now.fires.value), short(now.threshold)),

@@ -1,7 +1,7 @@
 //! Plots of a log.
 
 use toclip::monitor::{Estimates, Interval};
-use toclip_logs::{LogPoint, running_scales};
+use toclip_logs::{LogPoint, median, running_scales};
 
 use super::LogReport;
 use crate::output::numbers::short;
@@ -93,14 +93,11 @@ pub fn medians(points: &[LogPoint], parts: usize) -> (Vec<f64>, Vec<f64>, Vec<f6
     let size = points.len().div_ceil(parts).max(1);
     let mut out = (Vec::new(), Vec::new(), Vec::new());
     for part in points.chunks(size) {
-        let median = |of: fn(&LogPoint) -> Option<f64>| {
-            let mut values: Vec<f64> = part.iter().filter_map(of).collect();
-            values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-        };
         out.0.push(part[part.len() / 2].step);
-        out.1.push(median(LogPoint::finite_loss));
-        out.2.push(median(|p| Some(p.norm)));
+        out.1.push(
+            median(part.iter().filter_map(|p| p.finite_loss()).collect()).unwrap_or(f64::NAN),
+        );
+        out.2.push(median(part.iter().map(|p| p.norm).collect()).unwrap_or(f64::NAN));
     }
     out
 }
