@@ -282,7 +282,7 @@ def test_the_monitor_of_a_guard_has_the_same_norms(kind, scaled):
     other = torch.optim.RMSprop(net.parameters(), 0.5)
     guard.attach(other)
     other.step()
-    assert guard.monitor._kind == "adam" and guard.monitor._pending[-1][2] == 0.5
+    assert guard.monitor._kind == "adam" and guard.monitor._pending[-1].learning_rate == 0.5
     shares = [guard.monitor.metrics()[f"clip/share/{name}"] for name in parts]
     assert math.isclose(sum(shares), 1.0, rel_tol=1e-5)
 

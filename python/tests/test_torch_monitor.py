@@ -567,7 +567,7 @@ def test_the_optimizer_is_recognised(made, kind):
     weight = optimizer.param_groups[0]["params"][0]
     weight.grad = torch.ones(1)
     monitor.clip_([weight], optimizer=optimizer)
-    assert monitor._kind == kind and monitor._pending[0][2] == 0.5
+    assert monitor._kind == kind and monitor._pending[0].learning_rate == 0.5
 
 
 @pytest.mark.parametrize("name", ["sgd", "SGD", "adam", "AdamW", "lion", "adamw_torch", "muon"])

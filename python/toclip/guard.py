@@ -260,9 +260,12 @@ class GuardRule:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        return self._described("toclip.GuardRule")
+
+    def _described(self, name: str) -> str:
         c = self._counts
         return (
-            f"<toclip.GuardRule: {self.action} above {self.multiple:g} × the running median, now "
+            f"<{name}: {self.action} above {self.multiple:g} × the running median, now "
             f"{self.threshold:.3g}; {c['steps']} steps, {c['clipped']} clipped, {c['skipped']} skipped, "
             f"{c['non_finite']} not finite>"
         )

@@ -31,13 +31,9 @@ class Advice(Table):
     choice: dict[str, Any] | None
 
     @classmethod
-    def _of(cls, sentence: str, advice: dict[str, Any]) -> Advice:
-        ((kind, numbers),) = advice.items()
-        reason = None
-        if kind == "stay":
-            ((reason, numbers),) = numbers.items()
-            numbers = numbers.get("best", numbers)
-        return cls(kind, sentence, reason, numbers if "threshold" in numbers else None)
+    def _of(cls, sentence: str, advice: dict[str, Any], choice: dict[str, Any] | None) -> Advice:
+        ((kind, inner),) = advice.items()
+        return cls(kind, sentence, next(iter(inner)) if kind == "stay" else None, choice)
 
     def columns(self) -> dict[str, np.ndarray]:
         """One row: the numbers of ``choice``."""

@@ -1,12 +1,13 @@
 //! Advice from a log: findings, then a recommendation.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::findings::{self, Analysis, TrainingCourse};
 use crate::recommendation::{self, Recommendation};
 use crate::{
-    AdviceOptions, Finding, Log, NormScaleCause, Optimizer, Result, RunContext, Spike,
-    ThresholdOrigin,
+    AdviceOptions, Finding, Log, NormScaleCause, OptimizerKind, Result, RunContext, Spike,
+    ThresholdOrigin, Verdict,
 };
 
 /// Findings in a log, and a recommendation.
@@ -77,6 +78,24 @@ impl Advice {
         events.unwrap_or_default()
     }
 
+    /// Everything for programs: how the log was read, findings, recommendation, verdict and estimates.
+    pub fn to_json(&self, log: &Log, verdict: &Verdict) -> Value {
+        let finding = |finding: &Finding| {
+            let mut value = serde_json::to_value(finding).unwrap_or_default();
+            value["sentence"] = finding.sentence().into();
+            value
+        };
+        json!({
+            "format": log.summary.format,
+            "columns": log.summary.columns,
+            "findings": self.findings.iter().map(finding).collect::<Vec<Value>>(),
+            "recommendation": self.recommendation,
+            "verdict": verdict,
+            "analysis": self.analysis,
+            "details": self.details(),
+        })
+    }
+
     /// An option that would give a better answer.
     pub fn hints(&self) -> Vec<Hint> {
         use ThresholdOrigin::{Default, PileUp};
@@ -88,7 +107,7 @@ impl Advice {
         };
         let origin = self.analysis.current.as_ref().map(|now| now.origin);
         // The criteria, which need the batch size, are those of SGD.
-        let adam = self.analysis.optimizer == Some(Optimizer::Adam);
+        let adam = self.analysis.optimizer == Some(OptimizerKind::Adam);
         let usable = self.analysis.distribution.is_some();
         let hints = [
             (Hint::Unscale, self.findings.iter().any(scaled)),

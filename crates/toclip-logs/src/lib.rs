@@ -27,9 +27,9 @@ pub use error::{Error, Result};
 pub use files::{LogFiles, find_logs, join_event_files, load_files, read_files};
 pub use findings::{
     Analysis, CurrentThreshold, Finding, LayerSummary, NormDistribution, NormScaleCause,
-    RuleOutcome, Spike, ThresholdEffect, running_scales,
+    RuleOutcome, Spike, ThresholdEffect, median, running_scales,
 };
-pub use options::{AdviceOptions, Optimizer};
+pub use options::{AdviceOptions, OptimizerKind};
 pub use read::{Format, LogColumn, LogRow, ReadOptions, ReadSummary, Role, SettingSources, read};
 pub use recommendation::{Action, Because, Confidence, RateExperiment, Recommendation};
 pub(crate) use run_context::RunContext;

@@ -28,7 +28,7 @@ pub struct AdviceOptions {
     /// Outputs of the model per sample.
     pub outputs: Option<f64>,
     /// The optimizer.
-    pub optimizer: Option<Optimizer>,
+    pub optimizer: Option<OptimizerKind>,
     /// The confidence of every interval.
     pub confidence: f64,
 }
@@ -69,14 +69,14 @@ impl AdviceOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Optimizer {
+pub enum OptimizerKind {
     /// SGD, with or without momentum: the length of a step is proportional to the gradient.
     Sgd,
     /// Adam and others that divide by a running scale: a constant factor cancels.
     Adam,
 }
 
-impl FromStr for Optimizer {
+impl FromStr for OptimizerKind {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::findings::clipped_norms;
-use crate::{AdviceOptions, Finding, Format, Log, Optimizer};
+use crate::{AdviceOptions, Finding, Format, Log, OptimizerKind};
 
 /// How the current threshold is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -31,7 +31,7 @@ pub(crate) struct RunContext {
     pub clipped_at: Option<(f64, f64)>,
     /// Samples times outputs per norm.
     pub components: Option<f64>,
-    pub optimizer: Option<Optimizer>,
+    pub optimizer: Option<OptimizerKind>,
     pub confidence: f64,
 }
 

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use toclip_logs::{
-    Action, Advice, AdviceOptions, Finding, Framework, Optimizer, ReadOptions, ThresholdEffect,
+    Action, Advice, AdviceOptions, Finding, Framework, OptimizerKind, ReadOptions, ThresholdEffect,
     ThresholdOrigin, advise, load,
 };
 
@@ -102,7 +102,7 @@ fn intervals_of_log_normal_norms_cover_as_often_as_they_claim() {
 fn clipping_is_recommended_to_sgd_only_and_only_with_evidence() {
     let mut clips = [0; 3];
     for seed in 0..50 {
-        let sgd = Some(Optimizer::Sgd);
+        let sgd = Some(OptimizerKind::Sgd);
         for (k, (sigma, optimizer)) in
             [(0.15, sgd), (0.8, sgd), (0.8, None)].into_iter().enumerate()
         {
@@ -126,7 +126,7 @@ fn a_recommendation_says_what_to_write() {
     let many = AdviceOptions {
         batch_size: Some(1e6),
         clip: Some(f64::INFINITY),
-        optimizer: Some(Optimizer::Sgd),
+        optimizer: Some(OptimizerKind::Sgd),
         ..AdviceOptions::default()
     };
     let advised = advice(text.as_bytes(), &many);
@@ -262,11 +262,11 @@ fn a_threshold_that_costs_is_removed_for_sgd() {
         };
         advice(text.as_bytes(), &ask)
     };
-    let sgd = with(Some(Optimizer::Sgd));
+    let sgd = with(Some(OptimizerKind::Sgd));
     assert_eq!(sgd.recommendation.action, Action::Remove);
     insta::assert_snapshot!("remove", words(&sgd));
     // Adam divides by a running scale: the formulas say nothing.
-    assert_eq!(with(Some(Optimizer::Adam)).recommendation.action, Action::Keep);
+    assert_eq!(with(Some(OptimizerKind::Adam)).recommendation.action, Action::Keep);
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn impossible_wishes_are_refused() {
     ]
     .map(|options| advise(&log, &options).unwrap_err().to_string());
     let mut errors = errors.to_vec();
-    errors.push("lbfgs".parse::<Optimizer>().unwrap_err().to_string());
+    errors.push("lbfgs".parse::<OptimizerKind>().unwrap_err().to_string());
     insta::assert_snapshot!("invalid_options", errors.join("\n"));
     let few = advise(&log, &AdviceOptions::default()).unwrap();
     assert_eq!(few.recommendation.action, Action::CannotTell);
@@ -318,7 +318,7 @@ fn an_unknown_batch_size_makes_no_gain() {
                 let _ = writeln!(text, "{step},{:?},0", (square / f64::from(batch)).sqrt());
             }
             for (k, batch_size) in [None, Some(f64::from(batch))].into_iter().enumerate() {
-                let optimizer = Some(Optimizer::Sgd);
+                let optimizer = Some(OptimizerKind::Sgd);
                 let ask = AdviceOptions { batch_size, optimizer, ..AdviceOptions::default() };
                 let r = advice(text.as_bytes(), &ask).recommendation;
                 wrong[k] += usize::from(r.action == Action::Clip);
@@ -340,7 +340,7 @@ fn what_holds_for_one_sample_needs_no_batch_size() {
         let factor = if rng.random_bool(0.1) { 20.0 } else { 1.0 };
         let _ = writeln!(text, "{step},{:?},0", factor * r.abs());
     }
-    let ask = AdviceOptions { optimizer: Some(Optimizer::Sgd), ..AdviceOptions::default() };
+    let ask = AdviceOptions { optimizer: Some(OptimizerKind::Sgd), ..AdviceOptions::default() };
     let advised = advice(text.as_bytes(), &ask);
     insta::assert_snapshot!("clip_single_sample", words(&advised));
     let r = advised.recommendation;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use toclip_logs::{
-    Error, Finding, Format, Log, LogFiles, Optimizer, ReadOptions, find_logs, join_event_files,
+    Error, Finding, Format, Log, LogFiles, OptimizerKind, ReadOptions, find_logs, join_event_files,
     load_files,
 };
 
@@ -58,7 +58,7 @@ fn check_truth(log: &Log) {
     for (point, line) in log.points.iter().zip(truth.lines().skip(1)) {
         let cells: Vec<f64> = line.split(',').map(|c| c.parse().unwrap()).collect();
         assert_eq!(point.step, cells[0]);
-        let read = [point.norm, point.loss, point.learning_rate];
+        let read = [point.norm, point.loss.unwrap(), point.learning_rate];
         for (read, true_value) in read.iter().zip(&cells[1..]) {
             assert!((read - true_value).abs() <= 1e-6 * true_value, "{read} {true_value}");
         }
@@ -159,7 +159,7 @@ fn wandb_runs_have_their_configuration() {
     let summary = &log.summary;
     assert_eq!(summary.format, Format::Wandb);
     assert_eq!((summary.clip, summary.batch_size), (Some(1.0), Some(32.0)));
-    assert_eq!(summary.optimizer, Some(Optimizer::Adam));
+    assert_eq!(summary.optimizer, Some(OptimizerKind::Adam));
     insta::assert_snapshot!(format!("{:#?}", summary.sources));
 }
 
@@ -171,7 +171,7 @@ fn mlflow_runs_have_their_parameters() {
     let summary = &log.summary;
     assert_eq!(summary.format, Format::Mlflow);
     assert_eq!((summary.clip, summary.batch_size), (Some(1.0), Some(32.0)));
-    assert_eq!(summary.optimizer, Some(Optimizer::Sgd));
+    assert_eq!(summary.optimizer, Some(OptimizerKind::Sgd));
     assert_eq!(
         summary.sources.clip.as_deref(),
         Some("max_grad_norm = 1.0 in params/max_grad_norm")
@@ -198,7 +198,7 @@ fn settings_come_from_the_files_beside_the_log() {
         (
             Some(0.5),
             Some(64.0),
-            Some(Optimizer::Adam),
+            Some(OptimizerKind::Adam),
             says("global_batch_size = 64 in ds_config.json")
         )
     );
@@ -211,7 +211,7 @@ fn settings_come_from_the_files_beside_the_log() {
         (
             Some(f64::INFINITY),
             Some(64.0),
-            Some(Optimizer::Sgd),
+            Some(OptimizerKind::Sgd),
             says(&format!("{of} in ../training_args.json"))
         )
     );

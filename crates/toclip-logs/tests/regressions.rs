@@ -3,7 +3,9 @@
 
 use std::fmt::Write;
 
-use toclip_logs::{Action, Advice, AdviceOptions, Finding, Optimizer, ReadOptions, advise, load};
+use toclip_logs::{
+    Action, Advice, AdviceOptions, Finding, OptimizerKind, ReadOptions, advise, load,
+};
 
 /// A log of a run that learns: the loss falls from 4 to 1.2, norms are near 0.7. `change` has the last
 /// word on loss, norm and rate of a step.
@@ -23,7 +25,7 @@ fn log(steps: usize, change: impl Fn(usize, &mut [f64; 3])) -> String {
     text
 }
 
-fn advice(text: &str, clip: f64, optimizer: Optimizer) -> Advice {
+fn advice(text: &str, clip: f64, optimizer: OptimizerKind) -> Advice {
     let log = load(text.as_bytes(), &ReadOptions::default()).unwrap();
     let options =
         AdviceOptions { clip: Some(clip), optimizer: Some(optimizer), ..AdviceOptions::default() };
@@ -38,7 +40,7 @@ const NONE: f64 = f64::INFINITY;
 
 #[test]
 fn the_log_itself_is_healthy() {
-    let advice = advice(&log(2000, |_, _| {}), NONE, Optimizer::Adam);
+    let advice = advice(&log(2000, |_, _| {}), NONE, OptimizerKind::Adam);
     assert!(has(&advice, |f| matches!(f, Finding::Healthy { .. })), "{:?}", advice.findings);
     let r = advice.recommendation;
     assert!(r.action == Action::Guard && r.threshold.unwrap() < 2.0, "{r:?}");
@@ -47,7 +49,7 @@ fn the_log_itself_is_healthy() {
 #[test]
 fn an_always_active_threshold_of_sgd_is_not_removed() {
     for clip in [0.05, 0.25, 0.5] {
-        let r = advice(&log(2000, |_, _| {}), clip, Optimizer::Sgd).recommendation;
+        let r = advice(&log(2000, |_, _| {}), clip, OptimizerKind::Sgd).recommendation;
         assert_eq!((r.action, r.threshold), (Action::Keep, Some(clip)));
         // Without clipping at the same rate is among the runs to compare.
         assert!(r.experiments.iter().any(|e| e.threshold.is_none() && e.rate_times == 1.0));
@@ -61,7 +63,7 @@ fn the_guard_of_a_diverging_run_is_that_of_its_healthy_part() {
         values[0] += 0.5 * grown;
         values[1] *= grown.exp().min(1e5);
     });
-    let advice = advice(&text, NONE, Optimizer::Adam);
+    let advice = advice(&text, NONE, OptimizerKind::Adam);
     assert!(has(&advice, |f| matches!(f, Finding::Diverging { .. })), "{:?}", advice.findings);
     let r = advice.recommendation;
     assert_eq!(r.action, Action::LowerRate);
@@ -76,7 +78,7 @@ fn a_rise_in_the_last_steps_is_noticed() {
             values[1] *= 2.0 * (step - 2970) as f64;
         }
     });
-    let r = advice(&text, NONE, Optimizer::Adam).recommendation;
+    let r = advice(&text, NONE, OptimizerKind::Adam).recommendation;
     assert_eq!(r.action, Action::LowerRate);
     assert!((2960.0..=2975.0).contains(&r.roll_back_to.unwrap()), "{r:?}");
 }
@@ -90,14 +92,14 @@ fn warm_restarts_are_not_divergence() {
     });
     // The log ends in the middle of a cycle.
     let lines: Vec<&str> = text.lines().take(1950).collect();
-    let advice = advice(&lines.join("\n"), NONE, Optimizer::Adam);
+    let advice = advice(&lines.join("\n"), NONE, OptimizerKind::Adam);
     assert!(!has(&advice, |f| matches!(f, Finding::Diverging { .. })), "{:?}", advice.findings);
 }
 
 #[test]
 fn norms_that_double_at_restarts_hold_no_loss_scale() {
     let text = log(2400, |step, values| values[1] *= [1.0, 2.0][step / 400 % 2]);
-    let advice = advice(&text, 1.0, Optimizer::Adam);
+    let advice = advice(&text, 1.0, OptimizerKind::Adam);
     assert!(!has(&advice, |f| matches!(f, Finding::NormScale { .. })), "{:?}", advice.findings);
 }
 
@@ -116,7 +118,7 @@ fn numbers_that_end_are_a_run_that_diverged() {
         })
         .collect();
     for text in [ends, json] {
-        let advice = advice(&text, NONE, Optimizer::Adam);
+        let advice = advice(&text, NONE, OptimizerKind::Adam);
         let found = |f: &Finding| matches!(f, Finding::Diverged { last_good: Some(600.0), .. });
         assert!(has(&advice, found), "{:?}", advice.findings);
     }
@@ -129,7 +131,7 @@ fn mostly_non_finite_is_diverged() {
             values[1] = f64::INFINITY;
         }
     });
-    let advice = advice(&text, NONE, Optimizer::Adam);
+    let advice = advice(&text, NONE, OptimizerKind::Adam);
     let found = |f: &Finding| matches!(f, Finding::Diverged { last_good: Some(600.0), .. });
     assert!(has(&advice, found), "{:?}", advice.findings);
 }
@@ -137,7 +139,7 @@ fn mostly_non_finite_is_diverged() {
 #[test]
 fn a_pile_that_the_user_denies_gets_no_guard() {
     let text = log(2000, |_, values| values[1] = values[1].min(0.7));
-    let r = advice(&text, NONE, Optimizer::Adam).recommendation;
+    let r = advice(&text, NONE, OptimizerKind::Adam).recommendation;
     assert_eq!(r.action, Action::CannotTell, "{r:?}");
 }
 
@@ -149,7 +151,7 @@ fn a_long_log_keeps_its_spikes() {
         let norm = if spike { 90.0 } else { 0.7 + 0.01 * f64::from(step % 11) };
         let _ = writeln!(text, "{step},1.2,{norm}");
     }
-    let advice = advice(&text, NONE, Optimizer::Adam);
+    let advice = advice(&text, NONE, OptimizerKind::Adam);
     let spikes = |f: &Finding| matches!(f, Finding::Spikes { events, .. } if events.len() == 2);
     assert!(has(&advice, spikes), "{:?}", advice.findings);
 }

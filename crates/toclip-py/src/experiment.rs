@@ -6,7 +6,9 @@ use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip_experiment::run::{Outcome, Plan, run};
-use toclip_experiment::{CriteriaCurves, Error, GlmProblem, Problem, of_values, read, run_glm};
+use toclip_experiment::{
+    CriteriaCurves, Error, GlmOutcome, GlmProblem, Problem, of_values, read, run_glm,
+};
 
 use crate::args::{Argument, arg};
 use crate::background::in_background;
@@ -14,15 +16,15 @@ use crate::convert::{refuse, to_python, unreadable};
 use crate::values::{EXPERIMENT, from_python, is_dict};
 use crate::{glm, simulate};
 
-/// The curves of an experiment by method, from a dictionary or the path of a TOML file; curves of
-/// the criteria, if it has any, under `criteria`.
+/// The curves of an experiment, from a dictionary or the path of a TOML file: for each method the kind
+/// of its curve and the curve, and the curves of the criteria, if it has any.
 #[pyfunction]
 pub fn experiment<'py>(
     py: Python<'py>,
     what: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = arg::threads)] threads: Option<usize>,
     progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<(Bound<'py, PyDict>, Option<Bound<'py, PyDict>>)> {
     let (file, origin) = if is_dict(what) {
         of_values(&from_python(EXPERIMENT, what)?, Path::new(""))
     } else {
@@ -39,8 +41,10 @@ pub fn experiment<'py>(
         })?;
         for curve in curves {
             let found = match &curve.outcome {
-                Outcome::Band(band) => simulate::band(py, band)?,
-                Outcome::Path { path, flow } => simulate::path(py, path, flow.as_deref())?,
+                Outcome::Band(band) => ("band", simulate::band(py, band)?),
+                Outcome::Path { path, flow } => {
+                    ("path", simulate::path(py, path, flow.as_deref())?)
+                }
             };
             dict.set_item(curve.method.key(), found)?;
         }
@@ -53,14 +57,16 @@ pub fn experiment<'py>(
             run_glm(experiment, &problem, plan, None, &[])
         })?;
         for curve in curves {
-            dict.set_item(curve.method.key(), glm::curve(py, &curve)?)?;
+            let kind = match &curve.outcome {
+                GlmOutcome::Path(..) => "glm_path",
+                GlmOutcome::Band(_) => "glm_band",
+            };
+            dict.set_item(curve.method.key(), (kind, glm::curve(py, &curve)?))?;
         }
     }
-    if let Some(criteria) = &file.criteria {
-        let curves = py.detach(|| criteria.curves(&origin)).map_err(python_error)?;
-        dict.set_item("criteria", criteria_curves(py, &curves)?)?;
-    }
-    Ok(dict)
+    let Some(criteria) = &file.criteria else { return Ok((dict, None)) };
+    let curves = py.detach(|| criteria.curves(&origin)).map_err(python_error)?;
+    Ok((dict, Some(criteria_curves(py, &curves)?)))
 }
 
 /// The curves of all methods, computed in the background.

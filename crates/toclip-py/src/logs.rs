@@ -9,8 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use serde_json::{Value, json};
 use toclip_logs::{
-    Advice, AdviceOptions, Error, Format, Framework, LogPoint, ReadOptions, Verdict, advise,
-    find_logs, load_files,
+    AdviceOptions, Error, Format, Framework, LogPoint, ReadOptions, advise, find_logs, load_files,
 };
 
 use crate::args::{Argument, Threshold, arg};
@@ -31,9 +30,9 @@ fn column<'py, T>(
     rows.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
 }
 
-/// The loss as it was logged; a point has minus infinity for NaN, and NaN for no loss.
+/// The loss; NaN if there is none.
 fn loss(point: &LogPoint) -> f64 {
-    if point.loss == f64::NEG_INFINITY { f64::NAN } else { point.loss }
+    point.loss.unwrap_or(f64::NAN)
 }
 
 #[pymethods]
@@ -143,29 +142,13 @@ impl Log {
         let advice = py.detach(|| advise(&self.inner, &options)).map_err(refuse)?;
         let verdict = advice.verdict(framework.unwrap_or_else(|| Framework::of(&self.inner)));
         // By way of JSON, so that NaN and infinity are written as in the output of the command.
-        let numbers = to_python(py, &numbers(&self.inner, &advice, &verdict))?;
-        Ok((numbers, to_python(py, &advice.analysis.curve)?))
+        let mut numbers = advice.to_json(&self.inner, &verdict);
+        numbers["hints"] = json!(advice.hints());
+        let framework = verdict.code.as_ref().map(|code| code.framework.name());
+        // The name for people.
+        numbers["_framework"] = framework.into();
+        Ok((to_python(py, &numbers)?, to_python(py, &advice.analysis.curve)?))
     }
-}
-
-/// Everything that the command writes about a log, and the name of the framework for people.
-fn numbers(log: &toclip_logs::Log, advice: &Advice, verdict: &Verdict) -> Value {
-    let findings = advice.findings.iter().map(|finding| {
-        let mut value = serde_json::to_value(finding).unwrap_or_default();
-        value["sentence"] = finding.sentence().into();
-        value
-    });
-    json!({
-        "format": log.summary.format,
-        "columns": log.summary.columns,
-        "findings": findings.collect::<Vec<Value>>(),
-        "recommendation": advice.recommendation,
-        "verdict": verdict,
-        "analysis": advice.analysis,
-        "details": advice.details(),
-        "hints": advice.hints(),
-        "_framework": verdict.code.as_ref().map(|code| code.framework.name()),
-    })
 }
 
 /// The numbers of an array; `None` for those that a masked array leaves out.

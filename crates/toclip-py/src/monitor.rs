@@ -120,10 +120,20 @@ impl Monitor {
         py.detach(|| self.0.lock().threshold())
     }
 
-    /// What to do about the threshold: the sentence and the numbers.
-    fn advice<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyAny>)> {
+    /// What to do about the threshold: the sentence, the advice with its numbers, and the advised
+    /// threshold or the best candidate.
+    fn advice<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(String, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let advice = py.detach(|| self.0.lock().advice());
-        Ok((advice.to_string(), to_python(py, &advice)?))
+        Ok((advice.to_string(), to_python(py, &advice)?, to_python(py, &advice.choice())?))
+    }
+
+    /// The margin for this many components: the error of CCC from norms alone, measured in networks.
+    #[staticmethod]
+    fn measured_margin(#[pyo3(from_py_with = arg::components)] components: Option<f64>) -> f64 {
+        MonitorSettings::measured_margin(components)
     }
 
     /// The estimates at the 64 candidates, lowest first: a list of dictionaries.

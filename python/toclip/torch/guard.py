@@ -323,7 +323,7 @@ class Guard:
         return self.__dict__ | {"_detach": None}
 
     def __repr__(self) -> str:
-        return repr(self.rule).replace("toclip.GuardRule", "toclip.torch.Guard")
+        return self.rule._described("toclip.torch.Guard")
 
 
 def _unscaled(norm: Tensor, grad_scale: Tensor | None) -> Tensor:

@@ -6,7 +6,7 @@ import functools
 import math
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,20 @@ __all__ = ["Monitor"]
 _VERSION = 2
 # ``metrics`` analyses the series again when it is longer by this factor.
 _GROWTH = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step whose numbers may still be on the device."""
+
+    norm: Tensor
+    loss: Tensor | None
+    learning_rate: float
+    group_norms: list[Tensor]
+    # The norm of a gradient, and its inner product with an independent one at the same weights.
+    compared: tuple[Tensor, Tensor] | None
+    # The threshold in force; infinite without clipping.
+    threshold: float
 
 
 class Monitor:
@@ -127,7 +141,7 @@ class Monitor:
             "memory": memory,
             "scale_memory": scale_memory,
             "confidence": confidence,
-            "margin": _margin(components) if margin is None else margin,
+            "margin": _toclip.Monitor.measured_margin(components) if margin is None else margin,
         }
         self._groups = _groups(groups)
         # The guard that acts on the same gradients.
@@ -142,7 +156,7 @@ class Monitor:
     def reset(self) -> None:
         """Forgets everything that was observed, such as after a change of the data."""
         self._series = Series(list(self._groups))
-        self._pending: list[tuple[Tensor, Any, float, list[Tensor], Any, float]] = []
+        self._pending: list[_Step] = []
         # The gradients of all micro-batches but the last, and how many these are.
         self._before_last: tuple[list[Tensor | None], int] | None = None
         self._micro_batches = 0
@@ -331,7 +345,7 @@ class Monitor:
         in_force = math.inf if self._max_norm is None else self._max_norm
         if self.apply:
             in_force = min(in_force, self._threshold)
-        self._pending.append((norm.detach(), loss, rate_of(self._optimizer), groups, pair, in_force))
+        self._pending.append(_Step(norm.detach(), loss, rate_of(self._optimizer), groups, pair, in_force))
         if (self._series.seen + len(self._pending)) % self._flush_every == 0:
             self.flush()
             # Only here: reading or saving the monitor must not change the run.
@@ -354,23 +368,23 @@ class Monitor:
         if not self._pending:
             return
         pending, self._pending = self._pending, []
-        missing = np.array([loss is None for _, loss, *_ in pending])
-        pairs = [k for k, (*_, pair, _) in enumerate(pending) if pair is not None]
+        missing = np.array([step.loss is None for step in pending])
+        with_pair = np.array([step.compared is not None for step in pending])
         parts = (
-            [norm for norm, *_ in pending],
-            [loss for _, loss, *_ in pending if loss is not None],
-            [norm for *_, parts, _, _ in pending for norm in parts],
-            [x for k in pairs for x in pending[k][4]],
+            [step.norm for step in pending],
+            [step.loss for step in pending if step.loss is not None],
+            [norm for step in pending for norm in step.group_norms],
+            [x for step in pending for x in step.compared or ()],
         )
         norms, known, groups, products = np.split(
             _fetched([x for part in parts for x in part]), np.cumsum([len(part) for part in parts[:-1]])
         )
         losses = np.full(len(pending), math.nan)
         losses[~missing] = known
-        rates = np.array([rate for _, _, rate, *_ in pending])
+        rates = np.array([step.learning_rate for step in pending])
         compared = np.full((len(pending), 2), math.nan)
-        compared[pairs] = products.reshape(-1, 2)
-        thresholds = np.array([in_force for *_, in_force in pending])
+        compared[with_pair] = products.reshape(-1, 2)
+        thresholds = np.array([step.threshold for step in pending])
         self._series.add(norms, losses, missing, rates, compared, groups, thresholds)
         if self._rule is not None:
             self._rule.thresholds(norms)
@@ -597,12 +611,6 @@ def _fetched(values: list[Tensor]) -> Any:
         # Double precision only on the host, because not every device supports it.
         found[at] = torch.stack([values[k].to(kind) for k in at]).cpu().double().numpy()
     return found
-
-
-def _margin(components: float | None) -> float:
-    """By how much CCC from norms alone was too large in networks, as in the advice about logs."""
-    at = math.log((1.0 if components is None else components) / 8.0, 16.0)
-    return 0.13 - 0.08 * min(1.0, max(0.0, at))
 
 
 def _groups(given: Any) -> dict[str, list[Tensor]]:

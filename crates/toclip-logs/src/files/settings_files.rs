@@ -38,7 +38,7 @@ pub(super) fn settings(log: &Path) -> RunSettings {
 fn read_folder(folder: &Path, place: &str, settings: &mut RunSettings) {
     for name in FILES.split(' ') {
         let Some(text) = text(&folder.join(name)) else { continue };
-        // Of read-me files only the model card that the Hugging Face trainer writes is one.
+        // A read-me file has settings only if it is the model card of the Hugging Face trainer.
         if name == "README.md" && !text.contains("Training hyperparameters") {
             continue;
         }
@@ -104,7 +104,7 @@ fn yaml(text: &str, place: &str, settings: &mut RunSettings) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Optimizer;
+    use crate::OptimizerKind;
 
     #[test]
     fn yaml_as_trainers_write_it() {
@@ -116,14 +116,14 @@ mod tests {
         };
         let hparams = "batch_size: 16  # samples\nlr: 0.1\ntrainer:\n  gradient_clip_val: '0.5'\n  \
                        accumulate_grad_batches: 2\noptimizer:\n  name: SGD\nnull\n";
-        assert_eq!(read(hparams), (Some(32.0), Some(0.5), Some(Optimizer::Sgd)));
+        assert_eq!(read(hparams), (Some(32.0), Some(0.5), Some(OptimizerKind::Sgd)));
         let wandb = "_wandb:\n    value:\n        t: 1\nbatch_size:\n    desc: null\n    value: 8\n\
                      max_grad_norm:\n    value: 1\noptim:\n    value: adamw_torch\n";
-        assert_eq!(read(wandb), (Some(8.0), Some(1.0), Some(Optimizer::Adam)));
+        assert_eq!(read(wandb), (Some(8.0), Some(1.0), Some(OptimizerKind::Adam)));
         let card = "---\nlicense: mit\n---\n- train_batch_size: 4\n- eval_batch_size: 8\n\
                     - gradient_accumulation_steps: 8\n- total_train_batch_size: 64\n\
                     - optimizer: Use OptimizerNames.ADAMW_TORCH with betas=(0.9,0.999)\n";
-        assert_eq!(read(card), (Some(64.0), None, Some(Optimizer::Adam)));
+        assert_eq!(read(card), (Some(64.0), None, Some(OptimizerKind::Adam)));
         assert_eq!(read(":\n : :\n- \n\u{0}"), (None, None, None));
     }
 }

@@ -4,18 +4,16 @@
 //! The estimates are those of [`toclip::monitor`].
 
 use serde::{Serialize, Serializer};
-use toclip::monitor::{
-    Estimates, Monitor, MonitorAdvice, MonitorSettings, Reason, ThresholdChoice,
-};
+use toclip::monitor::{Estimates, Monitor, MonitorAdvice, MonitorSettings, ThresholdChoice};
 
 use super::{
     CurrentThreshold, LayerSummary, NormDistribution, RuleOutcome, TrainingCourse, change_point,
     layer_summary, rule_comparison,
 };
-use crate::{Log, LogPoint, Optimizer, Result, RunContext};
+use crate::{Log, LogPoint, OptimizerKind, Result, RunContext};
 
 /// Estimates from the norms of a log.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Analysis {
     /// Steps with a finite norm.
     pub points: usize,
@@ -47,26 +45,14 @@ pub struct Analysis {
     /// The confidence of the intervals.
     pub confidence: f64,
     /// The optimizer, if it is known.
-    pub optimizer: Option<Optimizer>,
+    pub optimizer: Option<OptimizerKind>,
     /// The last learning rate of the log.
     pub learning_rate: Option<f64>,
     /// The largest learning rate of the log.
     pub largest_rate: Option<f64>,
-    /// The change that the norms alone support.
+    /// The change that the norms of the steady part support, for SGD.
     #[serde(skip)]
-    pub(crate) supported: Supported,
-}
-
-/// The change of threshold that the norms of SGD support.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Supported {
-    /// None.
-    #[default]
-    Nothing,
-    /// To clip more than now.
-    Clip,
-    /// To clip less than now.
-    Loosen,
+    pub(crate) supported: Option<MonitorAdvice>,
 }
 
 /// The shortest part of a log in which the distribution is examined by itself.
@@ -79,21 +65,15 @@ impl Analysis {
             points: log.points.len(),
             steps: (step(log.points.first()), step(log.points.last())),
             warm_up: course.warm_up,
-            current: None,
-            distribution: None,
             steady_from: step(log.points.first()),
             steady_points: log.points.len(),
-            scale: None,
-            curve: Vec::new(),
-            best: None,
             layers: layer_summary::summarise(&log.layers),
-            comparison: Vec::new(),
             components: now.components,
             confidence: now.confidence,
             optimizer: now.optimizer,
             largest_rate: log.learning_rates().reduce(f64::max),
             learning_rate: log.learning_rates().next_back(),
-            supported: Supported::Nothing,
+            ..Analysis::default()
         };
         if let Some((threshold, share)) = now.clipped_at {
             let current = CurrentThreshold::after_clipping(threshold, share, log, now.confidence);
@@ -113,7 +93,8 @@ impl Analysis {
         analysis.steady_points = ordinary.len() - from;
         analysis.scale = steady.scale();
         analysis.curve = steady.curve();
-        (analysis.best, analysis.supported) = best(steady.advice());
+        let advice = steady.advice();
+        (analysis.best, analysis.supported) = (advice.choice().copied(), Some(advice));
         Ok(analysis)
     }
 
@@ -138,31 +119,8 @@ fn settings(now: &RunContext) -> MonitorSettings {
         components: now.components.or(Some(1.0)),
         watched: now.in_force(),
         confidence: now.confidence,
-        margin: margin(now.components),
+        margin: MonitorSettings::measured_margin(now.components),
         ..MonitorSettings::default()
-    }
-}
-
-/// By how much CCC from norms alone was too large: 0.13 at batches of 8 and 0.05 at 128, measured in
-/// networks; in between by the logarithm.
-pub(crate) fn margin(components: Option<f64>) -> f64 {
-    let at = (components.unwrap_or(1.0) / 8.0).log(16.0).clamp(0.0, 1.0);
-    0.13 + at * (0.05 - 0.13)
-}
-
-/// The best threshold, and whether the norms support a change to it.
-fn best(advice: MonitorAdvice) -> (Option<ThresholdChoice>, Supported) {
-    match advice {
-        MonitorAdvice::Clip(choice) => (Some(choice), Supported::Clip),
-        MonitorAdvice::Loosen(choice) => (Some(choice), Supported::Loosen),
-        MonitorAdvice::Stay(
-            Reason::NoGain(best)
-            | Reason::NoBetter(best)
-            | Reason::NormsAlone { best, .. }
-            | Reason::OneStretch { best, .. }
-            | Reason::Swings { best, .. },
-        ) => (Some(best), Supported::Nothing),
-        MonitorAdvice::Stay(_) => (None, Supported::Nothing),
     }
 }
 

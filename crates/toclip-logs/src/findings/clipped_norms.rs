@@ -7,7 +7,7 @@ use crate::{Finding, Log};
 const WIDTHS: [f64; 3] = [1e-3, 3e-3, 8e-3];
 /// A pile has more than this many times the norms that its neighbourhood predicts, ...
 const OVER: f64 = 4.0;
-/// ... plus this many: of Poisson counts, fewer than one window in a million exceeds both by chance.
+/// ... plus this many: with Poisson counts, fewer than one window in a million exceeds both by chance.
 const MORE: f64 = 10.0;
 /// With fewer distinct norms, several of them repeated, the rounding is too coarse to tell.
 const FEW: usize = 12;

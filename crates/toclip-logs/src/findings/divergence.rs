@@ -25,7 +25,7 @@ const NEGLIGIBLE: f64 = 0.03;
 /// Splits the non-finite steps into those at which training ended and those that it survived.
 pub(super) fn split_non_finite(log: &Log) -> (&[LogPoint], &[LogPoint]) {
     let all = &log.non_finite[..];
-    let last_finite = log.points.iter().rfind(|p| !p.loss.is_infinite()).map(|p| p.step);
+    let last_finite = log.points.iter().rfind(|p| !p.loss_broke()).map(|p| p.step);
     let ended = match last_finite {
         Some(last) => all.len() - all.iter().rev().take_while(|p| p.step > last).count(),
         None => 0,
@@ -36,7 +36,7 @@ pub(super) fn split_non_finite(log: &Log) -> (&[LogPoint], &[LogPoint]) {
         all.len() - i >= MOSTLY && all.len() - i >= finite
     });
     let (survived, end) = all.split_at(mostly.unwrap_or(ended));
-    let loss = end.iter().any(|p| p.loss.is_infinite());
+    let loss = end.iter().any(LogPoint::loss_broke);
     let enough = end.len() >= ENDED || loss && !end.is_empty();
     if enough { (survived, end) } else { (all, &[]) }
 }
@@ -58,17 +58,18 @@ pub(super) fn diverged(log: &Log, end: &[LogPoint], affected: &[bool]) -> Option
         learning_rate: last.or(end.first()).and_then(|p| known(p.learning_rate)),
         grew: finite - good >= 3,
         // Trainers in half precision log a loss of exactly zero for NaN.
-        loss_finite: end.iter().all(|p| p.loss.is_finite() && p.loss != 0.0),
+        loss_finite: end.iter().all(|p| p.finite_loss().is_some_and(|loss| loss != 0.0)),
     })
 }
 
 /// Medians of the loss over blocks, with the step at which each begins.
 pub(super) fn smooth(points: &[LogPoint]) -> Vec<(f64, f64)> {
-    let with_loss: Vec<&LogPoint> = points.iter().filter(|p| p.loss.is_finite()).collect();
+    let with_loss: Vec<(f64, f64)> =
+        points.iter().filter_map(|p| Some((p.step, p.finite_loss()?))).collect();
     let size = with_loss.len().div_ceil(BLOCKS).max(SMALLEST);
-    let block = |part: &[&LogPoint]| {
-        let losses = part.iter().map(|p| p.loss).collect();
-        Some((part.first()?.step, median(losses)?))
+    let block = |part: &[(f64, f64)]| {
+        let losses = part.iter().map(|(_, loss)| *loss).collect();
+        Some((part.first()?.0, median(losses)?))
     };
     // A short last block would be a noisy end.
     with_loss.rchunks(size).filter(|part| part.len() >= SMALLEST).rev().filter_map(block).collect()
@@ -81,7 +82,7 @@ pub(super) fn above_best(points: &[LogPoint]) -> Option<Finding> {
     let (&first, &last) = (losses.first()?, losses.last()?);
     let at = (0..losses.len()).min_by(|a, b| losses[*a].total_cmp(&losses[*b]))?;
     let best = losses[at];
-    let raw: Vec<f64> = points.iter().map(|p| p.loss).filter(|l| l.is_finite()).collect();
+    let raw: Vec<f64> = points.iter().filter_map(LogPoint::finite_loss).collect();
     // The noise of blocks is measured, since neighbouring losses may be alike; it has a floor from
     // single losses.
     let size = raw.len() as f64 / losses.len() as f64;

@@ -7,8 +7,8 @@ use crate::findings::{median, quantile};
 
 /// A layer fires alone where it is this many times its median and the total is not.
 const TIMES: f64 = 4.0;
-/// Fewer rows say too little.
-const FEWEST: usize = 20;
+/// Fewer rows say too little about a layer.
+const FEWEST_ROWS: usize = 20;
 
 /// The gradient norm of a layer over the log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,7 +28,7 @@ pub struct LayerSummary {
 /// All layers, those with the largest share of the total first; none if there are too few rows.
 pub(super) fn summarise(layers: &LayerNorms) -> Vec<LayerSummary> {
     let rows = &layers.rows;
-    if rows.len() < FEWEST {
+    if rows.len() < FEWEST_ROWS {
         return Vec::new();
     }
     let total = |norms: &[f64]| norms.iter().filter(|n| n.is_finite()).map(|n| n * n).sum::<f64>();

@@ -17,7 +17,6 @@ mod spread;
 mod training_course;
 
 pub use analysis::Analysis;
-pub(crate) use analysis::{Supported, margin};
 pub use current_threshold::{CurrentThreshold, ThresholdEffect};
 pub use finding::Finding;
 pub use layer_summary::LayerSummary;
@@ -30,6 +29,8 @@ pub(crate) use training_course::TrainingCourse;
 
 use crate::{Log, RunContext};
 
+/// Fewer points after the warm-up are too few to call a run healthy, or to recommend a threshold.
+pub(crate) const FEWEST_POINTS: usize = 30;
 /// A threshold that clips this share of the steps clips nearly every one.
 const ALWAYS: f64 = 0.9;
 /// The scale of the norms moved if it changed by this factor.
@@ -116,8 +117,8 @@ pub(crate) fn quantile(sorted: &[f64], p: f64) -> f64 {
     sorted.get((p * last).round() as usize).copied().unwrap_or(f64::NAN)
 }
 
-/// The upper median.
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The median: where two values are in the middle, the upper one. `None` without values.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
     if values.is_empty() {
         return None;
     }

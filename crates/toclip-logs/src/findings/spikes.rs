@@ -70,7 +70,7 @@ impl Spike {
 /// The spikes after the warm-up, and every point that is affected.
 pub(super) fn find(points: &[LogPoint], warm_up: usize) -> (Vec<Spike>, Vec<bool>) {
     let norms: Vec<f64> = points.iter().map(|p| p.norm.max(f64::MIN_POSITIVE).ln()).collect();
-    let losses: Vec<f64> = points.iter().map(|p| p.loss).collect();
+    let losses: Vec<f64> = points.iter().map(|p| p.finite_loss().unwrap_or(f64::NAN)).collect();
     let usual_norm = running_medians(&norms);
     let above = |values: &[f64], usual: &[f64]| -> Vec<f64> {
         let pairs = values.iter().zip(usual).skip(warm_up).map(|(x, m)| x - m);
@@ -156,7 +156,7 @@ fn spike(
     loss_spread: f64,
 ) -> Spike {
     let finite = |range: &[LogPoint]| -> Vec<f64> {
-        range.iter().map(|p| p.loss).filter(|loss| loss.is_finite()).collect()
+        range.iter().filter_map(LogPoint::finite_loss).collect()
     };
     let norm = points[first..=last].iter().map(|p| p.norm).fold(0.0, f64::max);
     let before = &points[first.saturating_sub(SIDE)..first];

@@ -1,14 +1,11 @@
 //! The course of the training: warm-up, spikes, and how it ended.
 
 use super::divergence::{self, above_best, diverged, split_non_finite};
-use super::{Finding, Spike, learning_rate, median, spikes};
+use super::{FEWEST_POINTS, Finding, Spike, learning_rate, median, spikes};
 use crate::{Log, LogPoint};
 
 /// Points after a spike that are not ordinary yet.
 const AFTER: usize = 10;
-
-/// Fewer points after the warm-up are too few to call a run healthy.
-const FEWEST: usize = 30;
 
 /// The course of the training.
 #[derive(Clone, Debug)]
@@ -88,7 +85,7 @@ fn rising_at_the_end(points: &[LogPoint], spikes: &[Spike]) -> Option<Finding> {
     let spike = spikes.last().filter(|s| s.range.1 + 3 >= points.len() && s.count >= AFTER)?;
     let best = spike.loss_before?;
     let best_step = points[..spike.range.0].last()?.step;
-    let last = points.iter().rev().map(|p| p.loss).filter(|l| l.is_finite()).take(5).collect();
+    let last = points.iter().rev().filter_map(LogPoint::finite_loss).take(5).collect();
     let last = median(last)?;
     let far = last > best + 0.5 * best.abs();
     far.then_some(Finding::Diverging { best_step, best, last })
@@ -109,7 +106,7 @@ pub(super) fn is_healthy(log: &Log, course: &TrainingCourse, findings: &[Finding
         )
     };
     let zero = log.points.iter().filter(|p| p.norm == 0.0).count();
-    log.points.len() - course.warm_up >= FEWEST
+    log.points.len() - course.warm_up >= FEWEST_POINTS
         && 2 * zero < log.points.len()
         && !findings.iter().any(wrong)
 }

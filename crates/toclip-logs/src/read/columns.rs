@@ -246,7 +246,7 @@ impl<'a> ColumnChooser<'a> {
     pub fn put(&mut self, id: ColumnId, value: f64) {
         if let ColumnId::Setting(setting) = id {
             if let Some(name) = self.settings[setting as usize].take() {
-                self.found.put(&name, &value.to_string(), "the log");
+                self.found.put_number(&name, value, "the log");
             }
         } else if self.record.len() < NAMES {
             self.record.push((id, value));
@@ -367,7 +367,7 @@ impl<'a> ColumnChooser<'a> {
             let value = value.filter(|value| value.is_finite() && *value > 0.0);
             let name = self.candidates.iter().find(|c| c.role == role).map(|c| &c.name);
             if let (Some(value), Some(name)) = (value, name) {
-                settings.put(name, &value.to_string(), "the log");
+                settings.put_number(name, value, "the log");
             }
         }
         settings

@@ -34,7 +34,7 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<()>
     };
     let mut seen = HashSet::new();
     let wanted = ids.iter().enumerate().filter_map(|(column, id)| {
-        // Of two columns with the same name the first is used.
+        // Where two columns have the same name, the first is used.
         Some((column, use_of((*id)?)?)).filter(|(_, what)| seen.insert(*what))
     });
     let wanted: Vec<(usize, Use)> = wanted.collect();

@@ -16,6 +16,11 @@ impl Faults {
         }
         self.count += 1;
     }
+
+    /// The finding about their number and the first place, if there are any.
+    fn finding(self, about: impl Fn(u64, u64) -> Finding) -> Option<Finding> {
+        (self.count > 0).then(|| about(self.count, self.first))
+    }
 }
 
 /// Damage to the files of a log.
@@ -40,20 +45,15 @@ pub(super) struct FileDamage {
 impl FileDamage {
     pub fn findings(&self) -> Vec<Finding> {
         let &FileDamage { concatenated, stopped, .. } = self;
-        let Faults { count, first } = self.checksums;
-        let checksums = Finding::WrongChecksum { count, first, stopped };
-        let Faults { count, first } = self.unreadable;
-        let unreadable = Finding::Unreadable { count, first };
-        let Faults { count, first } = self.unreadable_records;
-        let records = Finding::UnreadableRecords { count, first };
-        let all = [
-            (concatenated > 0, Finding::Concatenated { count: concatenated }),
-            (self.checksums.count > 0, checksums),
-            (self.unreadable.count > 0, unreadable),
-            (self.unreadable_records.count > 0, records),
-            (self.decimal_comma, Finding::DecimalComma),
-            (self.truncated, Finding::Truncated),
+        let found = [
+            (concatenated > 0).then_some(Finding::Concatenated { count: concatenated }),
+            self.checksums.finding(|count, first| Finding::WrongChecksum { count, first, stopped }),
+            self.unreadable.finding(|count, first| Finding::Unreadable { count, first }),
+            (self.unreadable_records)
+                .finding(|count, first| Finding::UnreadableRecords { count, first }),
+            self.decimal_comma.then_some(Finding::DecimalComma),
+            self.truncated.then_some(Finding::Truncated),
         ];
-        all.into_iter().filter(|(seen, _)| *seen).map(|(_, finding)| finding).collect()
+        found.into_iter().flatten().collect()
     }
 }

@@ -151,7 +151,7 @@ impl<R: BufRead> Object<'_, '_, R> {
                     self.scanner.path = outer;
                     self.chooser.end_record();
                 }
-                // Of a list such as "lr": [1e-5] the first number is used.
+                // A list such as "lr": [1e-5] counts as its first number.
                 byte => self.value(depth, keep && length == 1 && byte != b'{')?,
             }
             if keep && length == LONGEST_LIST {

@@ -2,7 +2,7 @@
 
 use super::role::{is_bin_extreme, is_one_of};
 
-/// Layers passed on with a row; of a model with more of them, only the total is.
+/// Layers passed on with a row. Where a model has more, only their total is.
 pub(super) const MOST: usize = 512;
 
 /// Words that make a name the norm of the gradient.

@@ -31,7 +31,7 @@ pub(crate) use settings::RunSettings;
 pub use settings::SettingSources;
 
 use crate::names::list;
-use crate::{Error, Finding, Hint, Optimizer, Result};
+use crate::{Error, Finding, Hint, OptimizerKind, Result};
 use columns::{ChosenColumns, ColumnChooser};
 use decompress::{Unpacked, unpack};
 use layer_names::layer_of;
@@ -85,7 +85,7 @@ pub struct ReadSummary {
     /// The number of samples per worker and accumulation step, if that is given.
     pub micro_batch_size: Option<f64>,
     /// The kind of the optimizer, if the log or a file next to it names it.
-    pub optimizer: Option<Optimizer>,
+    pub optimizer: Option<OptimizerKind>,
     /// Where threshold, batch size and optimizer were found.
     pub sources: SettingSources,
 }
@@ -234,7 +234,7 @@ fn summarise(
 }
 
 /// Lightning names the column of the learning rate after the optimizer: `lr-AdamW`.
-fn optimizer_of_rate(columns: &[LogColumn]) -> Option<(Optimizer, String)> {
+fn optimizer_of_rate(columns: &[LogColumn]) -> Option<(OptimizerKind, String)> {
     let rate = columns.iter().find(|column| column.role == Role::LearningRate)?;
     let kind = optimizer_kind(&rate.name)?;
     Some((kind, format!("the column `{}`", rate.name)))

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::role::{Role, is_one_of, role_of};
 use super::row::parse_number;
-use crate::Optimizer;
+use crate::OptimizerKind;
 
 /// The number of samples per step over all workers.
 const GLOBAL_BATCH: &str = "global_batch_size effective_batch_size total_batch_size \
@@ -38,7 +38,7 @@ pub struct SettingSources {
     pub optimizer: Option<String>,
 }
 
-/// Settings as they were found. Of two with the same name the first is used.
+/// Settings as they were found. Where two have the same name, the first is used.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RunSettings {
     found: Vec<Setting>,
@@ -46,11 +46,25 @@ pub(crate) struct RunSettings {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Setting {
-    /// The meaning, for any of its names.
-    key: String,
+    meaning: Meaning,
     name: String,
     value: String,
+    /// The value, if it is a finite number.
+    number: Option<f64>,
     place: String,
+}
+
+/// The meaning of a setting.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Meaning {
+    /// The clipping threshold, under any name.
+    Clip,
+    /// The number of samples per step, under any name.
+    GlobalBatch,
+    /// The optimizer, under any name.
+    Optimizer,
+    /// One of the other settings, which its name tells.
+    Named,
 }
 
 /// A value and where it was found.
@@ -59,12 +73,22 @@ pub(super) type Sourced<T> = Option<(T, String)>;
 impl RunSettings {
     /// Adds a setting if it is of use. `path` is its name, after those of the groups that it is in.
     pub fn put(&mut self, path: &str, value: &str, place: &str) {
+        let value: String = value.trim().chars().filter(|c| !c.is_control()).take(80).collect();
+        let number = parse_number(value.as_bytes());
+        self.add(path, value, number, place);
+    }
+
+    /// Adds a setting that was read as a number.
+    pub fn put_number(&mut self, path: &str, number: f64, place: &str) {
+        self.add(path, number.to_string(), Some(number), place);
+    }
+
+    fn add(&mut self, path: &str, value: String, number: Option<f64>, place: &str) {
         if self.found.len() < 1000
-            && let Some((key, name)) = setting_name(path)
+            && let Some((meaning, name)) = setting_name(path)
         {
-            let value = value.trim().chars().filter(|c| !c.is_control()).take(80).collect();
-            let place = place.to_owned();
-            self.found.push(Setting { key, name, value, place });
+            let (number, place) = (number.filter(|n| n.is_finite()), place.to_owned());
+            self.found.push(Setting { meaning, name, value, number, place });
         }
     }
 
@@ -89,12 +113,12 @@ impl RunSettings {
 
     /// The current threshold; infinite if the run is set not to clip.
     pub fn clip(&self) -> Sourced<f64> {
-        let by_value = |s: &Setting| s.key == ALGORITHM && s.value.eq_ignore_ascii_case("value");
+        let by_value = |s: &Setting| s.name == ALGORITHM && s.value.eq_ignore_ascii_case("value");
         if self.found.iter().any(by_value) {
             return None;
         }
         let clip = |s: &Setting| {
-            let threshold = (s.key == "clip").then(|| s.number()).flatten()?;
+            let threshold = s.number.filter(|_| s.meaning == Meaning::Clip)?;
             match threshold {
                 // 0 turns clipping off in every trainer that has the setting.
                 0.0 => Some((f64::INFINITY, s.source())),
@@ -107,16 +131,16 @@ impl RunSettings {
     /// The number of samples per step. Trainers that accumulate always say over how many steps they
     /// do; without that the number is not known.
     pub fn batch_size(&self) -> Sourced<f64> {
-        if let Some(global) = self.first("global_batch_size") {
-            return Some((global.number()?, global.source()));
+        if let Some(global) = self.counts().find(|s| s.meaning == Meaning::GlobalBatch) {
+            return Some((global.number?, global.source()));
         }
         let accumulation = self.first(ACCUMULATION);
         let size = self.first(MICRO_BATCH).filter(|_| accumulation.is_some());
         let size = size.or_else(|| self.first(BATCH))?;
-        let (mut product, mut words) = (size.number()?, format!("{} = {}", size.name, size.value));
+        let (mut product, mut words) = (size.number?, format!("{} = {}", size.name, size.value));
         let mut places = vec![&size.place];
         for factor in [accumulation, self.first(WORKERS)].into_iter().flatten() {
-            product *= factor.number()?;
+            product *= factor.number?;
             words += &format!(" × {} = {}", factor.name, factor.value);
             if !places.contains(&&factor.place) {
                 places.push(&factor.place);
@@ -128,20 +152,23 @@ impl RunSettings {
 
     /// The number of samples per worker and accumulation step.
     pub fn micro_batch_size(&self) -> Option<f64> {
-        self.first(MICRO_BATCH)?.number()
+        self.first(MICRO_BATCH)?.number
     }
 
-    /// The first setting with one of these names that is a number of samples, steps or workers.
+    /// The settings that can be a number of samples, steps or workers.
+    fn counts(&self) -> impl Iterator<Item = &Setting> {
+        self.found.iter().filter(|s| s.number.is_some_and(|n| (1.0..1e9).contains(&n)))
+    }
+
+    /// The first of these with one of these names, the first name first.
     fn first(&self, names: &str) -> Option<&Setting> {
-        let count = |s: &&Setting| s.number().is_some_and(|n| (1.0..1e9).contains(&n));
-        let named = |name: &str| self.found.iter().filter(|s| s.key == name).find(count);
-        names.split(' ').find_map(named)
+        names.split(' ').find_map(|name| self.counts().find(|s| s.name == name))
     }
 
     /// The kind of the optimizer.
-    pub fn optimizer(&self) -> Sourced<Optimizer> {
+    pub fn optimizer(&self) -> Sourced<OptimizerKind> {
         let kind = |s: &Setting| {
-            let kind = (s.key == "optimizer").then(|| optimizer_kind(&s.value)).flatten()?;
+            let kind = optimizer_kind(&s.value).filter(|_| s.meaning == Meaning::Optimizer)?;
             Some((kind, s.source()))
         };
         self.found.iter().find_map(kind)
@@ -149,17 +176,13 @@ impl RunSettings {
 }
 
 impl Setting {
-    fn number(&self) -> Option<f64> {
-        parse_number(self.value.as_bytes()).filter(|n| n.is_finite())
-    }
-
     fn source(&self) -> String {
         format!("{} = {} in {}", self.name, self.value, self.place)
     }
 }
 
 /// The meaning of a setting, and its name without the groups; `None` for one that is of no use.
-pub(super) fn setting_name(path: &str) -> Option<(String, String)> {
+pub(super) fn setting_name(path: &str) -> Option<(Meaning, String)> {
     let mut parts: Vec<String> = (path.split(['/', '.']).map(str::trim))
         .filter(|part| !part.is_empty())
         .map(|part| part.to_lowercase().replace(['-', ' '], "_"))
@@ -179,27 +202,27 @@ pub(super) fn setting_name(path: &str) -> Option<(String, String)> {
     }
     let name = parts.pop()?;
     let known = [MICRO_BATCH, BATCH, ACCUMULATION, WORKERS, ALGORITHM];
-    let key = if is_one_of(&name, GLOBAL_BATCH) {
-        "global_batch_size"
+    let meaning = if is_one_of(&name, GLOBAL_BATCH) {
+        Meaning::GlobalBatch
     } else if is_one_of(&name, OPTIMIZER) {
-        "optimizer"
+        Meaning::Optimizer
     } else if role_of(&name).is_some_and(|(role, _)| role == Role::Clip) {
-        "clip"
+        Meaning::Clip
     } else if known.iter().any(|names| is_one_of(&name, names)) {
-        &name
+        Meaning::Named
     } else {
         return None;
     };
-    Some((key.to_owned(), name))
+    Some((meaning, name))
 }
 
 /// The kind of optimizer that a name means, such as `adamw_torch` or `torch.optim.SGD`.
-pub(crate) fn optimizer_kind(name: &str) -> Option<Optimizer> {
+pub(crate) fn optimizer_kind(name: &str) -> Option<OptimizerKind> {
     let name = name.to_lowercase();
     if SCALED.split(' ').any(|known| name.contains(known)) {
-        Some(Optimizer::Adam)
+        Some(OptimizerKind::Adam)
     } else {
-        (name.contains("sgd") || name.contains("nesterov")).then_some(Optimizer::Sgd)
+        (name.contains("sgd") || name.contains("nesterov")).then_some(OptimizerKind::Sgd)
     }
 }
 
@@ -242,10 +265,10 @@ mod tests {
         let by_value = [("gradient_clip_val", "0.5"), ("gradient_clip_algorithm", "value")];
         assert_eq!(settings(&by_value).clip(), None);
         for (name, value, kind) in [
-            ("optim", "adamw_torch", Some(Optimizer::Adam)),
-            ("optimizer/type", "AdamW", Some(Optimizer::Adam)),
-            ("optimizer", "torch.optim.SGD", Some(Optimizer::Sgd)),
-            ("optimizer", "Use OptimizerNames.ADAMW_TORCH with betas", Some(Optimizer::Adam)),
+            ("optim", "adamw_torch", Some(OptimizerKind::Adam)),
+            ("optimizer/type", "AdamW", Some(OptimizerKind::Adam)),
+            ("optimizer", "torch.optim.SGD", Some(OptimizerKind::Sgd)),
+            ("optimizer", "Use OptimizerNames.ADAMW_TORCH with betas", Some(OptimizerKind::Adam)),
             ("optimizer", "mine", None),
             ("type", "AdamW", None),
         ] {

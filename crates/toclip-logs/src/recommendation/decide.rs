@@ -1,20 +1,20 @@
 //! Decides what to do: broken training first, then misleading norms, then spikes.
 
-use toclip::monitor::Estimates;
+use toclip::monitor::{Estimates, MonitorAdvice, MonitorSettings};
 
 use super::guard::{self, Guard, fires, two_digits};
 use super::{
-    Action, Because, Confidence, FEWEST, OFTEN, RateExperiment, Recommendation, experiment,
+    Action, Because, Confidence, MOST_CLIPPED, RateExperiment, Recommendation, experiment,
 };
-use crate::findings::{Analysis, Spike, Supported, TrainingCourse, margin};
-use crate::{Finding, Log, NormScaleCause, Optimizer, RunContext, ThresholdOrigin};
+use crate::findings::{Analysis, FEWEST_POINTS, Spike, TrainingCourse};
+use crate::{Finding, Log, NormScaleCause, OptimizerKind, RunContext, ThresholdOrigin};
 
 /// A rate that was too large is multiplied by this.
 const LOWER: f64 = 0.3;
 /// A current threshold up to this many times the guard is as good as one.
 const CLOSE: f64 = 2.0;
-/// Spikes that are many.
-const MANY: usize = 10;
+/// From this many spikes on, the learning rate may be too large.
+const MANY_SPIKES: usize = 10;
 /// A current threshold this many times above every norm is no guard.
 const FAR: f64 = 10.0;
 
@@ -208,7 +208,7 @@ impl Case<'_> {
         }
         let points = self.course.ordinary(&self.log.points).count();
         let few = vec![Because::TooFewSteps { points }];
-        (points < FEWEST).then(|| self.to(Action::CannotTell, Confidence::Low, few))
+        (points < FEWEST_POINTS).then(|| self.to(Action::CannotTell, Confidence::Low, few))
     }
 
     /// Training with spikes.
@@ -239,7 +239,7 @@ impl Case<'_> {
             (None, _) => {
                 let always = self.because(|f| matches!(f, Finding::AlwaysClipped { .. }));
                 let often = self.now.in_force().map_or(0.0, |c| fires(&self.log.points, c));
-                if always.is_empty() && often <= OFTEN {
+                if always.is_empty() && often <= MOST_CLIPPED {
                     because.push(Because::GuardWorks);
                 } else if always.is_empty() {
                     because.push(Because::ClipsMany { fires: often });
@@ -267,7 +267,7 @@ impl Case<'_> {
     }
 
     fn is_sgd(&self) -> bool {
-        self.now.optimizer == Some(Optimizer::Sgd)
+        self.now.optimizer == Some(OptimizerKind::Sgd)
     }
 
     /// Spikes that come back all the time, without bad losses, can mean that the rate is too large.
@@ -276,7 +276,7 @@ impl Case<'_> {
             (Some(before), Some(peak)) => peak < before + 0.3 * before.abs(),
             _ => false,
         };
-        self.course.spikes.iter().filter(quiet).count() >= MANY
+        self.course.spikes.iter().filter(quiet).count() >= MANY_SPIKES
     }
 
     /// Training in which nothing is wrong, or only single steps are.
@@ -335,8 +335,8 @@ impl Case<'_> {
     /// The effect of a threshold with this optimizer.
     fn about_optimizer(&self) -> Because {
         match self.now.optimizer {
-            Some(Optimizer::Sgd) => Because::ActsAsRate,
-            Some(Optimizer::Adam) => Because::ScaleCancels,
+            Some(OptimizerKind::Sgd) => Because::ActsAsRate,
+            Some(OptimizerKind::Adam) => Because::ScaleCancels,
             None => Because::OptimizerUnknown,
         }
     }
@@ -348,16 +348,17 @@ impl Case<'_> {
         }
         let heavy = self.because(|f| matches!(f, Finding::HeavyTail { .. }));
         match self.analysis.supported {
-            Supported::Clip => {
-                // The best threshold may clip most steps, which without another learning rate is a
-                // lower one; of those that do not, the best.
+            Some(MonitorAdvice::Clip(_)) => {
+                // A threshold that clips most steps acts as a lower learning rate: the best of the
+                // others.
                 let seldom = |at: &&Estimates| {
                     at.exceedances >= 10
-                        && fires(&self.log.points, two_digits(at.threshold)) <= OFTEN
+                        && fires(&self.log.points, two_digits(at.threshold)) <= MOST_CLIPPED
                 };
                 let curve = self.analysis.curve.iter().filter(seldom);
                 let best = curve.max_by(|a, b| a.ccc.low.total_cmp(&b.ccc.low))?;
-                if !(best.ccc.low > 1.0 + margin(self.now.components)) {
+                let margin = MonitorSettings::measured_margin(self.now.components);
+                if !(best.ccc.low > 1.0 + margin) {
                     return None;
                 }
                 let threshold = two_digits(best.threshold);
@@ -369,7 +370,9 @@ impl Case<'_> {
                 })
             }
             // Without a threshold steps get longer, and by as much the learning rate is raised.
-            Supported::Loosen if self.course.spikes.is_empty() && self.hardly_shortens() => {
+            Some(MonitorAdvice::Loosen(_))
+                if self.course.spikes.is_empty() && self.hardly_shortens() =>
+            {
                 let because = vec![Because::ThresholdCosts, Because::ActsAsRate];
                 Some(self.to(Action::Remove, Confidence::Medium, because))
             }

@@ -1,7 +1,7 @@
 //! A threshold that clips rare large gradients only.
 
-use super::Because;
-use crate::findings::{TrainingCourse, quantile};
+use super::{Because, MOST_CLIPPED};
+use crate::findings::{FEWEST_POINTS, TrainingCourse, quantile};
 use crate::{Finding, Log, LogPoint};
 
 /// A guard is at least this many times the median norm.
@@ -10,8 +10,8 @@ const TIMES: f64 = 2.0;
 const ABOVE: f64 = 1.1;
 /// And this far below the smallest spike.
 const BELOW: f64 = 0.7;
-/// It clips at most this share of the logged steps.
-const OFTEN: f64 = 0.1;
+/// And above all but this share of the logged norms.
+const LARGEST_NORMS: f64 = 0.1;
 /// If the norms fell by more than this, a guard for all of them would protect nothing later on.
 const FELL: f64 = 4.0;
 
@@ -36,12 +36,12 @@ impl Guard {
 pub(super) fn find(log: &Log, course: &TrainingCourse, findings: &[Finding]) -> Option<Guard> {
     let mut norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
     norms.retain(|n| *n > 0.0);
-    if norms.len() < super::FEWEST {
+    if norms.len() < FEWEST_POINTS {
         return None;
     }
     let finished = findings.iter().any(|f| matches!(f, Finding::Finished { .. }));
     let whole = fit(log, course, norms.clone());
-    let long = norms.len() >= 4 * super::FEWEST;
+    let long = norms.len() >= 4 * FEWEST_POINTS;
     let later = fit(log, course, norms[norms.len() / 2..].to_vec());
     let last = fit(log, course, norms[3 * norms.len() / 4..].to_vec());
     // Norms that fell leave a guard for all of them above the spikes of today.
@@ -53,11 +53,10 @@ pub(super) fn find(log: &Log, course: &TrainingCourse, findings: &[Finding]) -> 
         false if whole.ordinary > FELL * later.ordinary => later,
         false => whole,
     };
-    // Of a guard that clips many of the steps so far nobody could tell whether it is one, and norms
-    // that never vary leave none to clip.
+    // A threshold that clips many of the steps so far is no guard, and neither is one that clips none.
     let clips = |guard: &Guard| fires(&log.points[..course.end], guard.threshold);
-    let chosen = if clips(&chosen) <= super::OFTEN { chosen } else { whole };
-    (clips(&chosen) > 0.0 && clips(&chosen) <= super::OFTEN).then_some(chosen)
+    let chosen = if clips(&chosen) <= MOST_CLIPPED { chosen } else { whole };
+    (clips(&chosen) > 0.0 && clips(&chosen) <= MOST_CLIPPED).then_some(chosen)
 }
 
 /// The guard for some norms.
@@ -67,8 +66,9 @@ fn fit(log: &Log, course: &TrainingCourse, mut norms: Vec<f64>) -> Guard {
     // Without what came after training broke.
     let mut all: Vec<f64> = log.points[..course.end].iter().map(|p| p.norm).collect();
     all.sort_by(f64::total_cmp);
-    let least =
-        (TIMES * quantile(&norms, 0.5)).max(ABOVE * ordinary).max(quantile(&all, 1.0 - OFTEN));
+    let least = (TIMES * quantile(&norms, 0.5))
+        .max(ABOVE * ordinary)
+        .max(quantile(&all, 1.0 - LARGEST_NORMS));
     // Peaks below are of the aftermath of larger ones.
     let peaks = course.spikes.iter().map(|spike| spike.norm).filter(|peak| *peak > least);
     let smallest = peaks.fold(f64::INFINITY, f64::min);

@@ -133,7 +133,5 @@ pub struct Recommendation {
     pub experiments: Vec<RateExperiment>,
 }
 
-/// Fewer ordinary points say too little.
-pub(crate) const FEWEST: usize = 30;
-/// A threshold that clips more than this is not recommended.
-const OFTEN: f64 = 0.2;
+/// A threshold that clips a larger share of the steps is not recommended.
+const MOST_CLIPPED: f64 = 0.2;

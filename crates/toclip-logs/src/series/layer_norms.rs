@@ -2,7 +2,7 @@
 
 use crate::LogRow;
 
-/// Rows kept; of a longer log every second one is dropped, then again.
+/// Rows kept. In a longer log every second row is dropped, as often as needed.
 const ROWS: usize = 4096;
 
 /// The gradient norms of the layers of a model.

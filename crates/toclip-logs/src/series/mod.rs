@@ -19,15 +19,15 @@ const CAPACITY: usize = 1 << 19;
 /// Fewer rows of NaN at the end of a table are empty cells, such as of a last validation.
 const ENDED: usize = 3;
 
-/// One step. Missing values are NaN.
+/// One step. Values that are missing are NaN, except the loss, which may have been logged as NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LogPoint {
     /// The step.
     pub step: f64,
     /// The norm of the gradient, $\Vert g \Vert$.
     pub norm: f64,
-    /// The training loss; infinite if it was logged as infinite, minus infinity if as NaN.
-    pub loss: f64,
+    /// The training loss as it was logged, NaN and infinity included; `None` if it was not logged.
+    pub loss: Option<f64>,
     /// The learning rate.
     pub learning_rate: f64,
     /// The loss scale.
@@ -37,9 +37,31 @@ pub struct LogPoint {
 }
 
 impl LogPoint {
-    /// Whether the norm or the loss was logged as NaN or infinite.
-    fn is_non_finite(&self) -> bool {
-        !self.norm.is_finite() || self.loss.is_infinite()
+    fn new(row: &LogRow) -> Self {
+        let or_nan = |x: Option<f64>| x.unwrap_or(f64::NAN);
+        LogPoint {
+            step: or_nan(row.step),
+            norm: or_nan(row.norm),
+            loss: row.loss,
+            learning_rate: or_nan(row.learning_rate),
+            loss_scale: or_nan(row.loss_scale),
+            epoch: or_nan(row.epoch),
+        }
+    }
+
+    /// The loss, if it was logged and is finite.
+    pub fn finite_loss(&self) -> Option<f64> {
+        self.loss.filter(|loss| loss.is_finite())
+    }
+
+    /// Whether the loss was logged as NaN or infinite.
+    pub(crate) fn loss_broke(&self) -> bool {
+        self.loss.is_some_and(|loss| !loss.is_finite())
+    }
+
+    /// Whether the loss was logged as NaN.
+    fn loss_is_nan(&self) -> bool {
+        self.loss.is_some_and(f64::is_nan)
     }
 }
 
@@ -134,14 +156,7 @@ impl Missing {
     fn add(&mut self, row: &LogRow) {
         // Enough to tell; their number does not matter.
         if self.rows.len() < 10_000 {
-            self.rows.push(LogPoint {
-                step: row.step.unwrap_or(f64::NAN),
-                norm: f64::NAN,
-                loss: f64::NEG_INFINITY,
-                learning_rate: row.learning_rate.unwrap_or(f64::NAN),
-                loss_scale: f64::NAN,
-                epoch: row.epoch.unwrap_or(f64::NAN),
-            });
+            self.rows.push(LogPoint { loss: Some(f64::NAN), ..LogPoint::new(row) });
         }
     }
 
@@ -166,44 +181,32 @@ impl Collector {
 
     fn add(&mut self, row: &LogRow) {
         self.layers.add(row);
-        let or_nan = |x: Option<f64>| x.unwrap_or(f64::NAN);
-        let loss = match row.loss {
-            Some(loss) if loss.is_nan() => f64::NEG_INFINITY,
-            loss => or_nan(loss),
-        };
+        let mut point = LogPoint::new(row);
         // A row without a norm counts only if its loss is not finite.
-        if row.norm.is_none() && !loss.is_infinite() {
-            if loss.is_nan() && row.step.is_some() && row.layers.is_empty() {
+        if row.norm.is_none() && !point.loss_broke() {
+            if row.loss.is_none() && row.step.is_some() && row.layers.is_empty() {
                 self.missing.add(row);
             }
             return;
         }
         self.missing.end_run();
-        let mut norm = or_nan(row.norm);
         // Before any check: the quotient can be infinite where the norm is not.
         if self.unscale
             && let Some(scale) = row.loss_scale.filter(|s| *s > 0.0 && s.is_finite())
         {
-            norm /= scale;
+            point.norm /= scale;
         }
-        if norm < 0.0 {
+        if point.norm < 0.0 {
             self.negative += 1;
             return;
         }
-        self.zero += u64::from(norm == 0.0);
+        self.zero += u64::from(point.norm == 0.0);
         self.seen += 1;
         let before = self.points.last().map_or(f64::NAN, |p| p.norm);
-        if !self.seen.is_multiple_of(self.every) && !stands_out(norm, before) {
+        if !self.seen.is_multiple_of(self.every) && !stands_out(point.norm, before) {
             return;
         }
-        self.points.push(LogPoint {
-            step: or_nan(row.step),
-            norm,
-            loss,
-            learning_rate: or_nan(row.learning_rate),
-            loss_scale: or_nan(row.loss_scale),
-            epoch: or_nan(row.epoch),
-        });
+        self.points.push(point);
         if self.points.len() == self.capacity {
             self.thin();
         }
@@ -258,7 +261,8 @@ impl Collector {
         if stride > 1.0 {
             findings.push(Finding::Subsampled { stride });
         }
-        let non_finite = points.iter().filter(|p| p.is_non_finite()).copied().collect();
+        let non_finite = |p: &&LogPoint| !p.norm.is_finite() || p.loss_broke();
+        let non_finite = points.iter().filter(non_finite).copied().collect();
         points.retain(|p| p.norm.is_finite());
         let layers = self.layers.finish(summary.layers.clone());
         Ok(Log { summary, points, non_finite, layers, findings })
@@ -285,7 +289,7 @@ fn remove_empty_cells(points: &mut Vec<LogPoint>) -> u64 {
     let nan = points.iter().filter(|p| p.norm.is_nan()).count();
     let infinite = points.iter().any(|p| p.norm.is_infinite());
     let sparse = !ended && !infinite && 2 * nan >= points.len();
-    let blank = |p: &LogPoint| p.norm.is_nan() && p.loss == f64::NEG_INFINITY;
+    let blank = |p: &LogPoint| p.norm.is_nan() && p.loss_is_nan();
     let removed = points[..last].iter().filter(|p| blank(p)).count() as u64;
     let mut i = 0;
     points.retain(|point| {
@@ -293,9 +297,9 @@ fn remove_empty_cells(points: &mut Vec<LogPoint>) -> u64 {
         i > last || !(blank(point) || sparse && point.norm.is_nan())
     });
     // The loss may be logged less often than the norm.
-    let without_loss = points.iter().filter(|p| p.loss == f64::NEG_INFINITY).count();
+    let without_loss = points.iter().filter(|p| p.loss_is_nan()).count();
     if !ended && 2 * without_loss >= points.len() {
-        points.iter_mut().filter(|p| p.loss.is_infinite()).for_each(|p| p.loss = f64::NAN);
+        points.iter_mut().filter(|p| p.loss_broke()).for_each(|p| p.loss = None);
     }
     if sparse { 0 } else { removed }
 }
@@ -322,6 +326,17 @@ mod tests {
             let broken: String = (0..steps).map(|i| format!("{},NaN,NaN,NaN\n", 12 + i)).collect();
             assert_eq!(read(&format!("{rows}{more}{broken}")).non_finite.len(), steps);
         }
+    }
+
+    #[test]
+    fn a_missing_loss_is_told_from_one_that_is_not_finite() {
+        let text = "{'grad_norm': 1.0, 'loss': 2.5}\n{'grad_norm': 1.0}\n\
+                    {'grad_norm': 1.0, 'loss': nan}\n{'grad_norm': 1.0, 'loss': -inf}\n";
+        let log = load(text.as_bytes(), &ReadOptions::default()).unwrap();
+        let losses: Vec<Option<f64>> = log.points.iter().map(|p| p.loss).collect();
+        assert_eq!(losses[..2], [Some(2.5), None]);
+        assert!(losses[2].is_some_and(f64::is_nan) && losses[3] == Some(f64::NEG_INFINITY));
+        assert_eq!(log.non_finite.iter().map(|p| p.step).collect::<Vec<_>>(), [2.0, 3.0]);
     }
 
     #[test]

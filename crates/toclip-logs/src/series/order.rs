@@ -27,7 +27,7 @@ pub(super) fn in_order(mut points: Vec<LogPoint>, findings: &mut Vec<Finding>) -
         points.reverse();
         findings.push(Finding::Reversed);
     } else if shuffled(&points, |p| p.step) {
-        // A stable sort: of equal steps the later row comes last, and is kept.
+        // The sort is stable: where steps are equal the later row comes last, and is kept.
         points.sort_by(|a, b| a.step.total_cmp(&b.step));
         findings.push(Finding::Unordered);
     }
@@ -107,7 +107,7 @@ mod tests {
 
     fn point(step: f64, norm: f64) -> LogPoint {
         let nan = f64::NAN;
-        LogPoint { step, norm, loss: nan, learning_rate: nan, loss_scale: nan, epoch: nan }
+        LogPoint { step, norm, loss: None, learning_rate: nan, loss_scale: nan, epoch: nan }
     }
 
     #[test]

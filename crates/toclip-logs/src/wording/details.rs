@@ -118,7 +118,9 @@ impl Advice {
         let layer = |layer: &LayerSummary| {
             let alone = match layer.fires_alone {
                 0 => String::new(),
-                times => format!("; {} without the total", plural(times as u64, "spike", "spikes")),
+                times => {
+                    format!("; {} that the total lacks", plural(times as u64, "spike", "spikes"))
+                }
             };
             format!(
                 "{}: {} of the squared norm, median {}, guard {}{alone}",

@@ -160,7 +160,7 @@ impl Finding {
 fn diverged(steps: &[f64], last_good: Option<f64>, rate: Option<f64>, grew: bool) -> String {
     let since = steps.first().map_or_else(String::new, |s| grouped(*s));
     let Some(good) = last_good else {
-        return format!("Loss or norm is NaN or infinite from the first logged step, {since}, on.");
+        return format!("Loss or norm is NaN or infinite from step {since}, the first in the log.");
     };
     let how = match (grew, rate) {
         (true, Some(rate)) => format!(
@@ -210,10 +210,12 @@ fn spikes(steps: &[f64], events: &[Spike]) -> String {
 }
 
 fn layers(count: usize, driver: &str, share: f64, alone: &[String], spread: f64) -> String {
-    let drives =
-        format!("Of {count} layers, `{driver}` has {} of the squared norm.", percent(share));
+    let drives = format!(
+        "The log has {count} layers; `{driver}` has {} of the squared norm.",
+        percent(share)
+    );
     let alone = match alone {
-        [] => " No layer spikes without the total.".into(),
+        [] => " Layers spike only together with the total.".into(),
         [one] => format!(" `{one}` spikes while the total does not."),
         [one, two] => format!(" `{one}` and `{two}` spike while the total does not."),
         [one, rest @ ..] => {

@@ -3,7 +3,7 @@
 use toclip_words::{percent, short};
 
 use super::about;
-use crate::{Advice, Because, Optimizer};
+use crate::{Advice, Because, OptimizerKind};
 
 impl Advice {
     /// A reason in a sentence or two.
@@ -44,7 +44,7 @@ impl Advice {
                 "The current threshold is too high to shorten these spikes much.".into()
             }
             Because::CheapInsurance => match optimizer {
-                Some(Optimizer::Sgd) => {
+                Some(OptimizerKind::Sgd) => {
                     "SGD on a transformer diverged without clipping when 2% of the batches were bad; \
                      with a fixed threshold it did not."
                 }
@@ -61,7 +61,7 @@ impl Advice {
             }
             Because::ActsAsRate => {
                 "With SGD a threshold that is always active acts as a lower learning rate: compare it \
-                 with one."
+                 with a run at a lower rate."
                     .into()
             }
             Because::RateFirst => {
@@ -82,7 +82,7 @@ impl Advice {
                 "The current threshold removes more of the descent than of the gradient noise.".into()
             }
             Because::NoGainExpected => match optimizer {
-                Some(Optimizer::Sgd) => {
+                Some(OptimizerKind::Sgd) => {
                     "Nothing in these norms shows that another threshold would help by itself."
                 }
                 _ => {
@@ -100,7 +100,7 @@ impl Advice {
             }
             Because::TooFewSteps { points } => format!(
                 "Only {points} logged steps are usable after the warm-up; {} are needed.",
-                crate::recommendation::FEWEST
+                crate::findings::FEWEST_POINTS
             ),
             Because::NoLoss => {
                 "The log has no loss, so spikes and divergence are judged by the norms alone.".into()

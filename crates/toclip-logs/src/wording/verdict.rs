@@ -59,11 +59,12 @@ impl Advice {
     fn headline(&self) -> String {
         let r = &self.recommendation;
         let threshold = r.threshold.map_or_else(String::new, short);
-        let sentence = match r.action {
+        let next = if r.next_run { " in the next run" } else { "" };
+        match r.action {
             Action::Keep => match (r.threshold, &self.analysis.current) {
-                (Some(_), _) => format!("Leave the threshold at {threshold}."),
-                (None, Some(_)) => "Leave clipping off.".into(),
-                (None, None) => "Nothing to change.".into(),
+                (Some(_), _) => format!("Leave the threshold at {threshold}{next}."),
+                (None, Some(_)) => format!("Leave clipping off{next}."),
+                (None, None) => format!("Nothing to change{next}."),
             },
             Action::Guard => {
                 let back = r.roll_back_to.map_or_else(String::new, |step| {
@@ -72,10 +73,10 @@ impl Advice {
                         grouped(step + 1.0)
                     )
                 });
-                format!("Clip at {threshold}, as a guard against spikes.{back}")
+                format!("Clip at {threshold}{next}, as a guard against spikes.{back}")
             }
-            Action::Clip => format!("Clip at {threshold}."),
-            Action::Remove => "Stop clipping.".into(),
+            Action::Clip => format!("Clip at {threshold}{next}."),
+            Action::Remove => format!("Stop clipping{next}."),
             Action::LowerRate => self.lower_rate(r),
             Action::RollBack => {
                 let step = r.roll_back_to.map_or_else(String::new, grouped);
@@ -101,12 +102,6 @@ impl Advice {
                 _ => "The norms in this log cannot be judged.",
             }
             .into(),
-        };
-        match r.next_run
-            && matches!(r.action, Action::Keep | Action::Guard | Action::Clip | Action::Remove)
-        {
-            true => format!("This run is finished. For the next one: {}", lower_first(&sentence)),
-            false => sentence,
         }
     }
 
@@ -146,11 +141,6 @@ impl Advice {
         }
         .into()
     }
-}
-
-fn lower_first(sentence: &str) -> String {
-    let mut chars = sentence.chars();
-    chars.next().map_or(String::new(), |first| first.to_lowercase().chain(chars).collect())
 }
 
 /// A paragraph, and one line for each run.

@@ -19,6 +19,23 @@ pub enum MonitorAdvice {
     Stay(Reason),
 }
 
+impl MonitorAdvice {
+    /// The advised threshold, or the best candidate; `None` if there is too little to compare them.
+    pub fn choice(&self) -> Option<&ThresholdChoice> {
+        match self {
+            MonitorAdvice::Clip(choice) | MonitorAdvice::Loosen(choice) => Some(choice),
+            MonitorAdvice::Stay(
+                Reason::NoGain(best)
+                | Reason::NoBetter(best)
+                | Reason::NormsAlone { best, .. }
+                | Reason::OneStretch { best, .. }
+                | Reason::Swings { best, .. },
+            ) => Some(best),
+            MonitorAdvice::Stay(Reason::TooFew { .. } | Reason::Drift(_)) => None,
+        }
+    }
+}
+
 /// A threshold and its expected effect.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdChoice {
@@ -130,7 +147,7 @@ impl fmt::Display for MonitorAdvice {
             MonitorAdvice::Loosen(choice) => write!(
                 f,
                 "loosen clipping: the present threshold costs more descent than it saves variance \
-                 (gain without it {}). ClipSums at {}, which clips {:.2}% of steps, or not at all, and \
+                 (gain without it {}). Clip at {}, which clips {:.2}% of steps, or not at all, and \
                  multiply the learning rate by {:.3}",
                 Shown(&choice.gain),
                 short(choice.threshold),

@@ -21,8 +21,8 @@ const ROUNDING: f64 = 1e-9;
 /// Candidates whose lower bounds are this close count as equal, and the highest of them, which
 /// changes the least, is chosen. Where every norm is above, all are the same.
 const AS_GOOD: f64 = 0.02;
-/// Smaller gains over the current threshold are not worth a change.
-const WORTH: f64 = 0.01;
+/// Smaller gains over the current threshold, as the logarithm of a ratio of CCC, are not worth a change.
+const WORTH_IT: f64 = 0.01;
 /// Where less than this share of $\ln$ CCC remains without the heaviest stretches, the CCC of the
 /// others is reported: the whole is not known to within a half.
 const REMAINS: f64 = 0.5;
@@ -86,7 +86,7 @@ pub(super) fn choose(
         let choice = context.choice(best, t_ccc, t_gain);
         let shows = |case: &Case| {
             // The margin applies to a change of threshold as well: norms are as uncertain about it.
-            sure(case) > margin.ln_1p() && case.gain.at_least(t_gain) > WORTH.max(margin.ln_1p())
+            sure(case) > margin.ln_1p() && case.gain.at_least(t_gain) > WORTH_IT.max(margin.ln_1p())
         };
         if !shows(best) {
             return MonitorAdvice::Stay(Reason::NoBetter(choice));
@@ -104,7 +104,7 @@ pub(super) fn choose(
         // correlation from step to step. Taking both as equal, each is its root.
         let noise = 1.0 - drift.correlation.max(0.0).sqrt();
         let left = noise * sure(best);
-        return if drift.correlation > SWINGS && left <= WORTH.max(margin.ln_1p()) {
+        return if drift.correlation > SWINGS && left <= WORTH_IT.max(margin.ln_1p()) {
             MonitorAdvice::Stay(Reason::Swings { best: choice, correlation: drift.correlation })
         } else {
             MonitorAdvice::Clip(choice)
@@ -192,7 +192,7 @@ fn loosen(
     let gain = ccc.clone().over(&now);
     let t = single(settings.confidence, table.blocks());
     let costs = now.interval(t).high < 1.0;
-    let helps = gain.at_least(t) > WORTH;
+    let helps = gain.at_least(t) > WORTH_IT;
     (costs && helps && at.exceedances() < in_force.exceedances()).then_some(Case {
         candidate,
         ccc,

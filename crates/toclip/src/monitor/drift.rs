@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn steady_numbers_have_trends_as_seldom_as_claimed() {
-        // Stretches alike by 0.3 are those of steps alike by about 0.9 where a stretch is shortest.
-        // At one percent more than 22 of 1000 are one of a thousand; of what is alike 2.7 % of many
-        // runs are found with twenty stretches, and more than 44 are as rare.
+        // Stretches correlated by 0.3 are those of steps correlated by about 0.9 where a stretch is
+        // shortest. At a rate of 1%, more than 22 of 1000 have a probability of 0.001. With twenty
+        // correlated stretches 2.7% of many runs are found, and more than 44 of 1000 are as rare.
         for blocks in LENGTHS {
             let (white, alike) = (found(blocks, 0.0, 3, |_| 0.0), found(blocks, 0.3, 4, |_| 0.0));
             println!("{blocks}: {white} white, {alike} alike of 1000");

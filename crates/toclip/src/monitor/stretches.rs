@@ -122,8 +122,8 @@ impl Stretch {
         }
         if let Some(at) = step.watched {
             let clip = &mut self.watched;
-            // Of the logarithms, which are equal where norm and threshold are: norms that were
-            // logged after clipping pile up there.
+            // Logarithms are compared, which are equal where norm and threshold are: norms that
+            // were logged after clipping pile up there.
             let above = log > at;
             let factor = if above { (at - log).exp() } else { 1.0 };
             if above {

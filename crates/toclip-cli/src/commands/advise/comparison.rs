@@ -1,6 +1,6 @@
 //! Several logs side by side.
 
-use toclip_logs::Action;
+use toclip_logs::{Action, LogPoint, median};
 use toclip_words::percent;
 
 use super::LogReport;
@@ -16,10 +16,8 @@ pub fn row(report: &LogReport) -> [String; 7] {
     let (advice, analysis) = (&report.advice, &report.advice.analysis);
     let unknown = || "?".to_owned();
     // Single losses are noise.
-    let losses = report.log.points.iter().rev().map(|p| p.loss).filter(|l| l.is_finite());
-    let mut losses: Vec<f64> = losses.take(25).collect();
-    losses.sort_by(f64::total_cmp);
-    let last_loss = losses.get(losses.len() / 2).copied();
+    let losses = report.log.points.iter().rev().filter_map(LogPoint::finite_loss);
+    let last_loss = median(losses.take(25).collect());
     let median = analysis.distribution.as_ref().map(|d| short(d.quantiles[3]));
     let clips = analysis.current.as_ref().map(|now| match now.threshold.is_finite() {
         true => format!("{} at {}", percent(now.fires.value), short(now.threshold)),

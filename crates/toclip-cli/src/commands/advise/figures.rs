@@ -1,7 +1,7 @@
 //! Plots of a log.
 
 use toclip::monitor::{Estimates, Interval};
-use toclip_logs::{LogPoint, running_scales};
+use toclip_logs::{LogPoint, median, running_scales};
 
 use super::LogReport;
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -33,7 +33,7 @@ fn training(report: &LogReport) -> Figure {
     let points = &report.log.points;
     let mut norm =
         Chart::new("Gradient norm").x(Axis::linear("step")).y(Axis::log("gradient norm"));
-    norm = with_values(norm, "norm", points, |p| p.norm);
+    norm = with_values(norm, "norm", points.iter().map(|p| (p.step, p.norm)));
     let spikes = report.advice.spikes();
     let steps: Vec<f64> = spikes.iter().map(|spike| spike.first).collect();
     if !spikes.is_empty() {
@@ -47,13 +47,12 @@ fn training(report: &LogReport) -> Figure {
     }
     norm = marked(report, thresholds(report, norm, true));
     let mut figure = Figure::new("").columns(1).chart(norm);
-    if points.iter().filter(|p| p.loss.is_finite()).count() > 1 {
-        let with_loss: Vec<LogPoint> =
-            points.iter().filter(|p| p.loss.is_finite()).copied().collect();
-        let positive = with_loss.iter().all(|p| p.loss > 0.0);
+    let losses = || points.iter().filter_map(|p| Some((p.step, p.finite_loss()?)));
+    if losses().count() > 1 {
+        let positive = losses().all(|(_, loss)| loss > 0.0);
         let axis = if positive { Axis::log("loss") } else { Axis::linear("loss") };
         let loss = Chart::new("Loss").x(Axis::linear("step")).y(axis);
-        let mut loss = with_values(loss, "loss", &with_loss, |p| p.loss);
+        let mut loss = with_values(loss, "loss", losses());
         if !spikes.is_empty() {
             let peaks = spikes.iter().map(|spike| spike.loss_peak.unwrap_or(f64::NAN));
             loss = loss.series(Series::points("spike", &steps, &peaks.collect::<Vec<_>>()).slot(1));
@@ -69,15 +68,14 @@ fn recommends(report: &LogReport) -> bool {
     report.advice.recommendation.threshold.is_some_and(|c| now != Some(c))
 }
 
-/// Values along training: points, or a band if there are many.
-fn with_values(chart: Chart, name: &str, points: &[LogPoint], of: fn(&LogPoint) -> f64) -> Chart {
-    let steps: Vec<f64> = points.iter().map(|p| p.step).collect();
-    let values: Vec<f64> = points.iter().map(of).collect();
-    if points.len() <= POINTS {
+/// Values along training, each with its step: points, or a band if there are many.
+fn with_values(chart: Chart, name: &str, values: impl Iterator<Item = (f64, f64)>) -> Chart {
+    let (steps, values): (Vec<f64>, Vec<f64>) = values.unzip();
+    if values.len() <= POINTS {
         return chart.series(Series::points(name, &steps, &values).slot(0));
     }
     let (x, low, middle, high) = band(&steps, &values);
-    let each = points.len().div_ceil(x.len());
+    let each = values.len().div_ceil(x.len());
     let label = format!("{name}: smallest, median and largest of {each} steps");
     chart.series(Series::band(&label, &x, &low, &high).slot(0).middle(&middle))
 }
@@ -95,14 +93,11 @@ pub fn medians(points: &[LogPoint], parts: usize) -> (Vec<f64>, Vec<f64>, Vec<f6
     let size = points.len().div_ceil(parts).max(1);
     let mut out = (Vec::new(), Vec::new(), Vec::new());
     for part in points.chunks(size) {
-        let median = |of: fn(&LogPoint) -> f64| {
-            let mut values: Vec<f64> = part.iter().map(of).filter(|x| x.is_finite()).collect();
-            values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-        };
         out.0.push(part[part.len() / 2].step);
-        out.1.push(median(|p| p.loss));
-        out.2.push(median(|p| p.norm));
+        out.1.push(
+            median(part.iter().filter_map(|p| p.finite_loss()).collect()).unwrap_or(f64::NAN),
+        );
+        out.2.push(median(part.iter().map(|p| p.norm).collect()).unwrap_or(f64::NAN));
     }
     out
 }

@@ -4,8 +4,9 @@
 //! are cut, replaced, rotated, or end in the middle of a line. Reading is fast (a gigabyte in seconds),
 //! and the pause grows with the time that it takes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::metadata;
+use std::mem::{Discriminant, discriminant};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
@@ -60,7 +61,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 #[derive(Default)]
 struct WatchedLog {
     state: FileState,
-    said: BTreeSet<String>,
+    said: HashSet<FindingKey>,
     /// The last recommendation that was printed.
     recommended: Option<(Action, Option<f64>)>,
     error: String,
@@ -92,13 +93,13 @@ impl WatchedLog {
 
     fn tell(&mut self, report: &LogReport, as_json: bool) {
         let findings = report.advice.findings.iter().filter(|finding| is_news(finding));
-        let new: Vec<&Finding> = findings.filter(|f| !self.said.contains(&identity(f))).collect();
+        let new: Vec<&Finding> = findings.filter(|f| !self.said.contains(&key(f))).collect();
         for finding in &new {
-            self.said.insert(identity(finding));
+            self.said.insert(key(finding));
             line(report, finding.sentence(), json!({ "finding": finding }), as_json);
         }
         // A finding that has gone may come back.
-        let now: BTreeSet<String> = report.advice.findings.iter().map(identity).collect();
+        let now: HashSet<FindingKey> = report.advice.findings.iter().map(key).collect();
         self.said.retain(|said| now.contains(said));
         let recommendation = &report.advice.recommendation;
         let now = (recommendation.action, recommendation.threshold);
@@ -147,12 +148,13 @@ fn is_news(finding: &Finding) -> bool {
 
 /// The key by which a finding counts as already printed: its kind, and for spikes and non-finite steps
 /// also their number.
-fn identity(finding: &Finding) -> String {
-    let value = serde_json::to_value(finding).unwrap_or_default();
-    let code = value["code"].as_str().unwrap_or_default();
-    match finding {
-        Finding::Spikes { events, .. } => format!("{code} {}", events.len()),
-        Finding::NonFiniteSteps { steps } => format!("{code} {}", steps.len()),
-        _ => code.to_owned(),
-    }
+type FindingKey = (Discriminant<Finding>, usize);
+
+fn key(finding: &Finding) -> FindingKey {
+    let count = match finding {
+        Finding::Spikes { events, .. } => events.len(),
+        Finding::NonFiniteSteps { steps } => steps.len(),
+        _ => 0,
+    };
+    (discriminant(finding), count)
 }

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
 use toclip_logs::{
-    Advice, AdviceOptions, Format, Framework, Hint, Log, LogFiles, Optimizer, ReadOptions, Verdict,
-    advise, find_logs, join_event_files, load, load_files,
+    Advice, AdviceOptions, Format, Framework, Hint, Log, LogFiles, OptimizerKind, ReadOptions,
+    Verdict, advise, find_logs, join_event_files, load, load_files,
 };
 
 use crate::arguments;
@@ -49,7 +49,7 @@ pub struct Args {
     outputs: Option<f64>,
     /// Optimizer: sgd, or adam (adamw) for any that divides by a running scale of the gradient
     #[arg(long, value_name = "NAME")]
-    optimizer: Option<Optimizer>,
+    optimizer: Option<OptimizerKind>,
     /// Framework to write code for: pytorch, huggingface, lightning, deepspeed, axolotl, optax
     /// [default: from the log, else pytorch]
     #[arg(long, value_name = "NAME")]
@@ -259,20 +259,7 @@ fn options_to_add(report: &LogReport) -> Option<String> {
 
 /// Everything, for programs.
 fn numbers(report: &LogReport) -> Value {
-    let LogReport { name, log, advice, verdict } = report;
-    let mut findings = serde_json::to_value(&advice.findings).unwrap_or_default();
-    let values = findings.as_array_mut().into_iter().flatten();
-    for (value, finding) in values.zip(&advice.findings) {
-        value["sentence"] = finding.sentence().into();
-    }
-    json!({
-        "log": name,
-        "format": log.summary.format,
-        "columns": log.summary.columns,
-        "findings": findings,
-        "recommendation": advice.recommendation,
-        "verdict": verdict,
-        "analysis": advice.analysis,
-        "details": advice.details(),
-    })
+    let mut numbers = report.advice.to_json(&report.log, &report.verdict);
+    numbers["log"] = report.name.as_str().into();
+    numbers
 }

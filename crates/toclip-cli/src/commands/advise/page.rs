@@ -36,8 +36,11 @@ fn file_name(path: &str) -> &str {
 /// A table; the cells are HTML, the first of a row is its heading.
 fn table<const N: usize>(head: &str, rows: impl Iterator<Item = [String; N]>) -> String {
     let row = |cells: [String; N]| {
-        let cells = cells.join("</td><td>").replacen("</td>", "</th>", 1);
-        format!("<tr><th scope=\"row\">{cells}</td></tr>\n")
+        let cell = |(i, cell): (usize, &String)| match i {
+            0 => format!("<th scope=\"row\">{cell}</th>"),
+            _ => format!("<td>{cell}</td>"),
+        };
+        format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
     };
     let rows: String = rows.map(row).collect();
     format!("<table class=\"slim\">{head}<tbody>\n{rows}</tbody></table>\n")
