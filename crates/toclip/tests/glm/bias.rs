@@ -1,17 +1,15 @@
 //! The fixed point of clipped classification, and the noise around it.
 
+use super::{OPEN, constant, ode, taught};
 use proptest::prelude::*;
 use std::sync::Arc;
 use toclip::model::{
-    GlmOde, Huber, Logistic, Model, Overlaps, Poisson, Probit, TeacherModes, best_threshold, ccc,
-    fixed_point, largest_stable_rate, noise_floor,
+    Huber, Logistic, Model, Overlaps, Poisson, Probit, best_threshold, ccc, fixed_point,
+    largest_stable_rate, noise_floor,
 };
 use toclip::noise::{Gaussian, Laplace};
-use toclip::policy::{OpenLoop, Schedule};
-use toclip::spectrum::{Spectrum, Start};
+use toclip::spectrum::Spectrum;
 use toclip::{Factors, criteria};
-
-const OPEN: f64 = f64::INFINITY;
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
@@ -77,13 +75,12 @@ fn clipped_counts_have_their_fixed_point() {
 #[test]
 fn the_ode_ends_in_the_stationary_state() {
     for spectrum in [Spectrum::isotropic(500).unwrap(), Spectrum::power_law(60, 0.6).unwrap()] {
-        let modes = TeacherModes::new(&spectrum, &Start::Uniform { norm: 3.0 }).unwrap();
-        let v = modes.overlaps().v;
+        let modes = taught(&spectrum, 3.0);
+        let v = Overlaps::at_start(&modes).unwrap().v;
         for (flips, c, eta) in [(0.1, 0.4, 1.0), (0.0, OPEN, 0.5), (0.2, 0.2, 3.0)] {
             let model = Logistic::new(flips).unwrap();
-            let clip = if c < OPEN { Schedule::constant(c).unwrap() } else { Schedule::never() };
-            let policy = OpenLoop::new(Schedule::constant(eta).unwrap(), clip);
-            let end = GlmOde::new(&modes, &model, &policy).solve(&[4000.0]).unwrap().overlaps[0];
+            let path = ode(&modes, &model, &constant(eta, c)).solve(&[4000.0]).unwrap();
+            let end = path.overlaps.unwrap()[0];
             let still = noise_floor(&model, v, c, eta).unwrap().unwrap().overlaps;
             assert!((end.q / still.q - 1.0).abs() < 1e-6, "{end:?} {still:?}");
             assert!((end.p / still.p - 1.0).abs() < 1e-6, "{end:?} {still:?}");
