@@ -211,7 +211,8 @@ fn a_batch_of_one_is_the_single_sample_to_the_bit() {
     for batch in [Batch::single(), Batch::mean(1).unwrap(), Batch::per_sample(1).unwrap()] {
         let one = plain.clone().with_batch(batch).unwrap();
         assert_eq!(one.moments(0.3, 0.6), plain.moments(0.3, 0.6));
-        let ode = |step: &Step<'static>| methods::ode(&spectrum, step, &policy).solve(&times).unwrap();
+        let ode =
+            |step: &Step<'static>| methods::ode(&spectrum, step, &policy).solve(&times).unwrap();
         assert_eq!(ode(&one), ode(&plain));
         let runs = |step: &Step<'static>| {
             let full = methods::sgd(&spectrum, step, &policy);

@@ -62,7 +62,8 @@ fn isotropic_and_unclipped_is_a_linear_equation() {
         let policy = constant(eta, f64::INFINITY);
         let times: Vec<f64> =
             std::iter::once(0.0).chain(log_times(1e-3, 200.0, 40).unwrap()).collect();
-        let path = methods::ode(&modes, &noise, &policy).tolerance(1e-10, 0.0).solve(&times).unwrap();
+        let path =
+            methods::ode(&modes, &noise, &policy).tolerance(1e-10, 0.0).solve(&times).unwrap();
         let rate = 2.0 * eta - eta * eta;
         let rest = 0.5 * eta * eta * sigma * sigma / rate;
         for (k, t) in times.iter().enumerate() {
@@ -220,8 +221,10 @@ fn a_rule_that_jumps_with_the_risk_is_followed() {
     };
     let then = constant(0.3, 0.4);
     let middle = modes_at_the_end(&first.solve(&[t]).unwrap());
-    let second = methods::ode(&middle, &noise, &then).tolerance(rtol, 0.0).solve(&[6.0 - t]).unwrap();
-    let whole = methods::ode(&modes, &noise, &Switch(0.7)).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
+    let second =
+        methods::ode(&middle, &noise, &then).tolerance(rtol, 0.0).solve(&[6.0 - t]).unwrap();
+    let whole =
+        methods::ode(&modes, &noise, &Switch(0.7)).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
     let error = whole.risk[0] / second.risk[0] - 1.0;
     assert!(error.abs() < 2.0 * rtol, "{error:e}");
     assert!(whole.counts.steps + whole.counts.rejected < 150, "{:?}", whole.counts);
@@ -278,7 +281,8 @@ fn the_start_may_be_the_end_and_modes_may_be_flat() {
     let still = methods::ode(&zero, &NoNoise, &policy).solve(&[0.0, 4.0]).unwrap();
     assert_eq!((still.stop, still.risk), (Stop::Finished, vec![0.0, 0.0]));
     let noise = Gaussian::new(0.5).unwrap();
-    let solve = |rtol| methods::ode(&zero, &noise, &policy).tolerance(rtol, 0.0).solve(&[1e-6, 4.0]);
+    let solve =
+        |rtol| methods::ode(&zero, &noise, &policy).tolerance(rtol, 0.0).solve(&[1e-6, 4.0]);
     let (rough, fine) = (solve(1e-8).unwrap(), solve(1e-12).unwrap());
     for k in 0..2 {
         assert!((rough.risk[k] / fine.risk[k] - 1.0).abs() < 1e-8);

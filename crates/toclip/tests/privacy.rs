@@ -150,8 +150,7 @@ fn without_noise_it_is_clipping_per_sample() {
             path.solve(&times).unwrap().risk[1] / exact.risk[1] - 1.0
         });
         assert!(off[0] > 0.0 && (off[0] / off[1] / 100.0 - 1.0).abs() < 0.05, "{off:?}");
-        let run =
-            |step: Step<'static>| methods::sgd(&modes, &step, &policy).run(1, 0, &times);
+        let run = |step: Step<'static>| methods::sgd(&modes, &step, &policy).run(1, 0, &times);
         assert_eq!(run(private(&noise, 4, 0.0)), run(plain));
     }
 }
@@ -260,5 +259,8 @@ fn impossible_combinations_are_refused() {
     says(epsilon(1.0, 1.0).unwrap_err(), "between 0 and 1");
     says(noise_multiplier(-1.0, 0.1).unwrap_err(), "epsilon = -1");
     says(PrivateGreedy::new(noise.clone(), 10).unwrap_err(), "greedy");
-    says(tune_private(&methods::problem(&modes, &noise, &policy), 1.0).unwrap_err(), "noise multiplier");
+    says(
+        tune_private(&methods::problem(&modes, &noise, &policy), 1.0).unwrap_err(),
+        "noise multiplier",
+    );
 }

@@ -91,8 +91,10 @@ fn skipping_the_wrong_way_is_never_stable() {
         let step = step.with_rule(Rule::Skip).unwrap();
         for k in 0..200 {
             let c = 0.3 + 0.01 * f64::from(k);
-            let (at, limits) =
-                (Factors::new(&step, r, c).unwrap(), stability_limits(&methods::problem(&modes, &step, &policy), c).unwrap());
+            let (at, limits) = (
+                Factors::new(&step, r, c).unwrap(),
+                stability_limits(&methods::problem(&modes, &step, &policy), c).unwrap(),
+            );
             if at.mu <= 0.0 {
                 wrong += 1;
                 assert_eq!((limits.risk, limits.distance), (0.0, 0.0), "c = {c}: {at:?}");

@@ -131,7 +131,8 @@ fn max_ccc_never_ends_above_unclipped() {
             let times = linear_times(time, 401).unwrap();
             let policy = MaxCcc::new(constant(eta), noise.clone());
             let solve = |policy: Arc<dyn Policy>| {
-                let ode = methods::ode(&modes, &noise, &policy).tolerance(1e-9, 0.0).keep_path(true);
+                let ode =
+                    methods::ode(&modes, &noise, &policy).tolerance(1e-9, 0.0).keep_path(true);
                 let path = ode.solve(&times).unwrap();
                 assert_eq!(path.stop, Stop::Finished, "problem {k}");
                 path
@@ -385,15 +386,12 @@ fn a_margin_tames_sgd_itself() {
         Modes::new(&Spectrum::power_law(300, 0.3).unwrap(), &Start::Uniform { norm: 1.0 }).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(Gaussian::new(0.3).unwrap());
     let wild: Arc<dyn Policy> = Arc::new(unclipped(30.0));
-    let run = |policy: Arc<dyn Policy>| {
-        methods::sgd(&modes, &noise, &policy).run(1, 0, &[8.0])
-    };
+    let run = |policy: Arc<dyn Policy>| methods::sgd(&modes, &noise, &policy).run(1, 0, &[8.0]);
     let problem = methods::problem(&modes, &noise, &wild);
     assert!(matches!(run(wild).stop, Stop::Diverged { .. }));
-    for policy in [
-        Margin::certified(&problem, 0.5).unwrap(),
-        Margin::predicted(&problem, 0.5, 8.0).unwrap(),
-    ] {
+    for policy in
+        [Margin::certified(&problem, 0.5).unwrap(), Margin::predicted(&problem, 0.5, 8.0).unwrap()]
+    {
         let expected = end(&modes, &noise, &policy, 8.0);
         let risk = run(Arc::new(policy)).risk[0];
         assert!(
@@ -470,11 +468,8 @@ fn the_full_and_the_collapsed_run_follow_the_same_session() {
     let time = 1.0 / modes.dim();
     let path = first.run(1, 0, &[0.0, time, 2.0 * time, 3.0 * time]);
     assert!(path.risk[1] == path.risk[2] && path.risk[2] != path.risk[3], "{:?}", path.risk);
-    let path = methods::sgd(&modes, &noise, &LookTwice).run(
-        1,
-        0,
-        &[0.0, time, 2.0 * time, 3.0 * time],
-    );
+    let path =
+        methods::sgd(&modes, &noise, &LookTwice).run(1, 0, &[0.0, time, 2.0 * time, 3.0 * time]);
     assert!(path.risk[1] == path.risk[2] && path.risk[2] != path.risk[3], "{:?}", path.risk);
 }
 

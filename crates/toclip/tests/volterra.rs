@@ -94,9 +94,12 @@ fn events_are_those_of_the_ode() {
     let times = linear_times(30.0, 31).unwrap();
     let policy = constant(0.5, 0.5);
     let target = 0.6 * modes.risk();
-    let ode = methods::ode(&modes, &noise, &policy).tolerance(1e-10, 0.0).target(target).solve(&times);
-    let here =
-        methods::volterra(&modes, &noise, &policy).tolerance(1e-10, 0.0).target(target).solve(&times);
+    let ode =
+        methods::ode(&modes, &noise, &policy).tolerance(1e-10, 0.0).target(target).solve(&times);
+    let here = methods::volterra(&modes, &noise, &policy)
+        .tolerance(1e-10, 0.0)
+        .target(target)
+        .solve(&times);
     let (ode, here) = (ode.unwrap(), here.unwrap());
     let Stop::TargetReached { t } = ode.stop else { panic!("{:?}", ode.stop) };
     let Stop::TargetReached { t: same } = here.trajectory.stop else { panic!() };
@@ -137,7 +140,8 @@ fn infinite_variance_unclipped_diverges_at_once() {
     let (modes, noise) = (power_law(50, 0.5), StudentT::new(1.0, 0.5).unwrap());
     let times = linear_times(5.0, 6).unwrap();
     for start in [0.0, 2.5] {
-        let path = methods::volterra(&modes, &noise, &LetGo(start)).solve(&times).unwrap().trajectory;
+        let path =
+            methods::volterra(&modes, &noise, &LetGo(start)).solve(&times).unwrap().trajectory;
         assert_eq!(path.stop, Stop::InfiniteVariance { t: start });
         assert_eq!(path.times, times[..=(start as usize)]);
         assert!(path.risk.iter().all(|r| r.is_finite()));
@@ -164,7 +168,8 @@ fn a_rule_that_jumps_with_the_risk_is_followed() {
     let policy = Switch(0.6 * modes.risk());
     let rtol = 1e-9;
     let ode = methods::ode(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
-    let here = methods::volterra(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
+    let here =
+        methods::volterra(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
     let error = here.trajectory.risk[0] / ode.risk[0] - 1.0;
     println!("{error:e} {:?}", here.trajectory.counts);
     assert!(error.abs() < 2.0 * rtol, "{error:e}");

@@ -49,12 +49,7 @@ pub struct Gap {
     pub share: f64,
 }
 
-pub fn gap(
-    simulator: &dyn Simulator,
-    problem: &Problem,
-    times: &[f64],
-    runs: u64,
-) -> Gap {
+pub fn gap(simulator: &dyn Simulator, problem: &Problem, times: &[f64], runs: u64) -> Gap {
     let theory = Ode::new(problem).unwrap().solve(times).unwrap();
     let paths: Vec<_> = (0..runs).map(|index| simulator.run(2026, index, times)).collect();
     let mut worst = Gap { errors: 0.0, share: 0.0 };

@@ -71,7 +71,8 @@ fn runge_kutta(
     let moved = |x: &[f64], h: f64, k: &[f64]| -> Vec<f64> {
         x.iter().zip(k).map(|(x, k)| x + h * k).collect()
     };
-    let mut x: Vec<f64> = alignments.iter().map(|a| a.p).chain(alignments.iter().map(|a| a.q)).collect();
+    let mut x: Vec<f64> =
+        alignments.iter().map(|a| a.p).chain(alignments.iter().map(|a| a.q)).collect();
     let h = end / f64::from(steps);
     for k in 0..steps {
         let t = h * f64::from(k);

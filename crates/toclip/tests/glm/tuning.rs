@@ -72,7 +72,10 @@ fn errors_say_why_there_is_no_best_rate() {
     assert!(says(&modes, &flips(0.5), 0.4).contains("(b = 0)"));
     assert!(says(&modes, &logistic, 0.0).contains("a threshold must be positive"));
     let cauchy = Huber::new(Arc::new(StudentT::new(1.0, 0.5).unwrap()), 1.0).unwrap();
-    assert!(says(&modes, &(Arc::new(cauchy) as Arc<dyn Model>), 0.4).contains("is infinite at every time"));
+    assert!(
+        says(&modes, &(Arc::new(cauchy) as Arc<dyn Model>), 0.4)
+            .contains("is infinite at every time")
+    );
     let mean = problem(&modes, &logistic, &constant(1.0, 0.4)).with_batch(Batch::mean(4).unwrap());
     let mean = mean.and_then(|problem| tune_rate(&problem, 0.4, RateShape::Cosine, 2.0));
     assert!(mean.unwrap_err().to_string().contains("clips single samples"));

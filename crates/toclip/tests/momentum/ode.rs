@@ -82,7 +82,8 @@ fn the_ode_is_what_tiny_steps_give() {
     for delta in [0.3, 2.0, 12.0] {
         let policy = constant(0.7, 0.8);
         let ode = methods::momentum_ode(&modes, &student, &policy, average(delta));
-        let exact = tiny_steps(&modes, &Step::new(student.clone()), &policy, delta, always, &times, 1e-3);
+        let exact =
+            tiny_steps(&modes, &Step::new(student.clone()), &policy, delta, always, &times, 1e-3);
         let path = ode.solve(&times).unwrap();
         assert!(difference(&path, &exact) < 3e-9, "{delta}: {}", difference(&path, &exact));
         let path = ode.tolerance(1e-12, 0.0).solve(&times).unwrap();
@@ -117,7 +118,8 @@ fn policies_that_jump_and_follow_the_risk_are_followed() {
     let following = Proportional::new(0.8, eta, noise.clone(), Compensation::Exact).unwrap();
     let policies: [Arc<dyn Policy>; 2] = [Arc::new(jumping), Arc::new(following)];
     for policy in policies {
-        let exact = tiny_steps(&modes, &Step::new(noise.clone()), &policy, 5.0, always, &times, 1e-3);
+        let exact =
+            tiny_steps(&modes, &Step::new(noise.clone()), &policy, 5.0, always, &times, 1e-3);
         let ode = methods::momentum_ode(&modes, &noise, &policy, average(5.0));
         let path = ode.solve(&times).unwrap();
         assert!(difference(&path, &exact) < 3e-9, "{policy:?}: {}", difference(&path, &exact));
