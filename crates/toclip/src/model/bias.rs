@@ -10,7 +10,7 @@
 //! the spectrum,
 //! $$ P = \kappa V, \qquad Q = \kappa^2V + w, \qquad w = \frac{\eta\thinspace m^{(2)}}{2a}, \qquad a\kappa + b = 0. $$
 
-use super::{Coefficients, Model, Overlaps};
+use super::{Coefficients, Model, ModelError, Overlaps};
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use crate::numerics::maximise::{log_grid, maximise_on};
@@ -47,7 +47,7 @@ const LONGEST: f64 = 1e8;
 ///
 /// # Errors
 /// [`Error::Parameter`] for a threshold that is not positive or a $V$ that is not positive and finite;
-/// [`Error::Invalid`] if there is no fixed point.
+/// [`Error::Model`] if there is no fixed point.
 pub fn fixed_point(model: &dyn Model, v: f64, c: f64) -> Result<Stationary> {
     check_threshold(c)?;
     check_teacher(v)?;
@@ -166,10 +166,8 @@ fn along(model: &dyn Model, v: f64, c: f64, w: f64) -> Result<Stationary> {
     while !(sign * force(sign * high) >= 0.0) {
         (low, high) = (high, 2.0 * high);
         if high * v.sqrt() > LONGEST {
-            return Err(Error::Invalid(format!(
-                "{} clipped at {c} has no fixed point: the logits grow without bound",
-                model.describe()
-            )));
+            let model = model.describe();
+            return Err(Error::Model(ModelError::NoFixedPoint { model, c }));
         }
     }
     for _ in 0..100 {

@@ -10,7 +10,7 @@
 //! faster with the threshold $c$ than at any learning rate without one exactly where CCC > 1**. That is
 //! a statement about directions, which the bias of the norm does not touch.
 
-use super::{Model, Overlaps};
+use super::{Model, ModelError, Overlaps};
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use crate::numerics::maximise::{log_grid, maximise_on};
@@ -36,7 +36,7 @@ use serde::Serialize;
 ///
 /// # Errors
 /// [`Error::Parameter`] for a threshold that is not positive; [`Error::InfiniteVariance`] where
-/// residuals have infinite variance without clipping; [`Error::Invalid`] where $b = 0$ and the labels
+/// residuals have infinite variance without clipping; [`Error::Model`] where $b = 0$ and the labels
 /// say nothing about the teacher.
 pub fn ccc(model: &dyn Model, at: &Overlaps, c: f64) -> Result<f64> {
     check_threshold(c)?;
@@ -89,11 +89,7 @@ fn unclipped(model: &dyn Model, at: &Overlaps) -> Result<f64> {
         return Err(Error::InfiniteVariance);
     }
     if open.b == 0.0 || !(open.m2 > 0.0) {
-        return Err(Error::Invalid(
-            "the labels say nothing about the teacher here (b = 0), so no threshold is better than \
-             another"
-                .into(),
-        ));
+        return Err(Error::Model(ModelError::NoInformation));
     }
     Ok(open.b * open.b / open.m2)
 }

@@ -18,6 +18,7 @@ mod bias;
 mod binary;
 mod counts;
 mod criterion;
+mod error;
 mod huber;
 mod link;
 mod logistic;
@@ -33,6 +34,7 @@ mod sample_measures;
 
 pub use bias::{Stationary, fixed_point, largest_stable_rate, noise_floor};
 pub use criterion::{GlmBestThreshold, best_threshold, ccc};
+pub use error::ModelError;
 pub use huber::Huber;
 pub use logistic::Logistic;
 pub use measures::{Measures, calibration_slope};
