@@ -7,10 +7,10 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use toclip::Problem;
 use toclip::dynamics::{Ode, Sgd, Simulator, Stream, StreamData, linear_times};
 use toclip::ensemble::{Ensemble, Summary};
-use toclip::noise::{Empirical, Gaussian, Noise};
+use toclip::noise::{Empirical, Family, Gaussian};
 use toclip::policy::{OpenLoop, Schedule};
 use toclip_data::cifar10::Cifar10;
 use toclip_data::{DataSet, Design, LeastSquares, normal_start};
@@ -31,11 +31,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let policy = OpenLoop::new(Schedule::constant(0.1)?, Schedule::constant(0.5)?);
     let (n, d, p) = (design.rows(), design.dim(), design.cols());
     let times = linear_times(n as f64 / d, 41)?;
-    let gaussian = Gaussian::new(left.sigma)?;
-    let empirical = Empirical::new(&left.values)?;
+    let gaussian = Family::from(Gaussian::new(left.sigma)?);
+    let empirical = Family::from(Empirical::new(&left.values)?);
     let ensemble = Ensemble::new(runs, 1);
-    let say = |name: &str, noise: &dyn Noise, band: &Summary| -> toclip::Result<()> {
-        let ode = Ode::new(&modes, noise, &policy).solve(&times)?.risk;
+    let say = |name: &str, noise: &Family, band: &Summary| -> toclip::Result<()> {
+        let problem = Problem::new(modes.clone(), noise.clone(), policy.clone())?;
+        let ode = Ode::new(&problem)?.solve(&times)?.risk;
         let late: Vec<f64> =
             (20..=40).map(|k| 100.0 * (band.risk.mean[k] / ode[k] - 1.0)).collect();
         let low = late.iter().copied().fold(f64::INFINITY, f64::min);
@@ -46,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(())
     };
 
-    let sgd = Sgd::new(&modes, Arc::new(gaussian), Arc::new(policy.clone()))?;
+    let sgd = Sgd::new(&Problem::new(modes.clone(), gaussian.clone(), policy.clone())?)?;
     say("Gaussian features and noise", &gaussian, &ensemble.run(&sgd, &times, None)?)?;
 
     let data = design.clone().into_data(start.clone(), fit.optimum.clone());
@@ -60,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for index in 0..runs {
         // The residuals drawn anew for every run, or whole samples, with replacement.
         let anew = StreamData { targets: targets(&mut |_| left.values[draw()]), ..data.clone() };
-        let stream = Stream::new(anew, Arc::new(policy.clone()))?;
+        let stream = Stream::new(anew, policy.clone())?;
         dealt.insert(index, stream.run(1, index, &times));
         let rows: Vec<usize> = (0..n).map(|_| draw()).collect();
         let sampled = StreamData {
@@ -68,13 +69,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             targets: rows.iter().map(|k| data.targets[*k]).collect(),
             ..data.clone()
         };
-        let stream = Stream::new(sampled, Arc::new(policy.clone()))?.in_order();
+        let stream = Stream::new(sampled, policy.clone())?.in_order();
         again.insert(index, stream.run(1, index, &times));
     }
     let band = |runs| Summary::of(&times, runs, &[0.1, 0.9]);
     say("real features, residuals drawn at random", &empirical, &band(&dealt)?)?;
     say("real samples, with replacement", &empirical, &band(&again)?)?;
-    let stream = Stream::new(data, Arc::new(policy.clone()))?;
+    let stream = Stream::new(data, policy.clone())?;
     let once = ensemble.run(&stream, &times, None)?;
     say("real samples, one pass", &empirical, &once)?;
     say("real samples, one pass, against the Gaussian", &gaussian, &once)?;

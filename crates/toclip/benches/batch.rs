@@ -7,9 +7,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use toclip::dynamics::{Collapsed, Ode, Simulator};
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT, Uniform};
-use toclip::policy::{OpenLoop, Schedule};
+use toclip::policy::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
-use toclip::{Batch, Step};
+use toclip::{Batch, Problem, Step};
 
 fn factors(criterion: &mut Criterion) {
     let noises: Vec<(&str, Arc<dyn Noise>)> = vec![
@@ -38,17 +38,16 @@ fn dynamics(criterion: &mut Criterion) {
     let modes = Modes::new(&spectrum, &Start::Uniform { norm: 1.0 }).expect("legal");
     let isotropic = Spectrum::isotropic(10_000).expect("legal");
     let one = Modes::new(&isotropic, &Start::Uniform { norm: 1.0 }).expect("legal");
-    let noise = Arc::new(StudentT::new(2.2, 0.5).expect("legal"));
-    let step = Step::new(noise).with_batch(Batch::mean(32).expect("legal")).expect("legal");
-    let (eta, c) =
-        (Schedule::constant(2.0).expect("legal"), Schedule::constant(0.6).expect("legal"));
-    let policy = Arc::new(OpenLoop::new(eta, c));
+    let noise = StudentT::new(2.2, 0.5).expect("legal");
+    let policy = OpenLoop::constant(2.0, 0.6).expect("legal");
+    let problem = Problem::new(modes, noise, policy).expect("legal");
+    let problem = problem.with_batch(Batch::mean(32).expect("legal")).expect("legal");
     let mut group = criterion.benchmark_group("batch dynamics");
     group.sample_size(10);
     group.bench_function("ODE, 500 modes, Student-t, B = 32, T = 5", |b| {
-        b.iter(|| Ode::new(&modes, &step, &*policy).solve(&[5.0]).expect("solved"));
+        b.iter(|| Ode::new(&problem).and_then(|ode| ode.solve(&[5.0])).expect("solved"));
     });
-    let sgd = Collapsed::new(&one, step.clone(), policy.clone()).expect("legal");
+    let sgd = Collapsed::new(&problem.with_modes(one).expect("legal")).expect("legal");
     group.bench_function("collapsed C-SGD, 1000 steps, B = 32", |b| {
         b.iter(|| sgd.run(1, 0, &[0.1]));
     });

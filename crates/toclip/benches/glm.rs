@@ -2,10 +2,10 @@
 //! multiple of that of least squares. The best of many repetitions, one core.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Instant;
-use toclip::dynamics::{Sgd, Simulator, linear_times};
-use toclip::model::{GlmOde, GlmSgd, Logistic, Model, Overlaps, TeacherModes};
+use toclip::Problem;
+use toclip::dynamics::{Ode, Sgd, Simulator, linear_times};
+use toclip::model::{Logistic, Model, Overlaps};
 use toclip::noise::Gaussian;
 use toclip::policy::{OpenLoop, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
@@ -15,17 +15,16 @@ const STEPS: f64 = 1000.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let spectrum = Spectrum::power_law(DIM, 0.2)?;
-    let modes = |norm| TeacherModes::new(&spectrum, &Start::Uniform { norm });
-    let constant = |eta, c| {
-        let clip = if c < 1.0 { Schedule::constant(c)? } else { Schedule::never() };
-        Ok::<_, toclip::Error>(OpenLoop::new(Schedule::constant(eta)?, clip))
-    };
+    let start = Start::Uniform { norm: 0.0 };
+    let modes = |norm| Modes::with_teacher(&spectrum, &Start::Uniform { norm }, &start);
+    let constant = OpenLoop::constant;
     let model = Logistic::new(0.1)?;
     let at = Overlaps::new(4.0, 5.4, 9.0)?;
     for (name, c) in [("clipped", 0.4), ("unclipped", f64::INFINITY)] {
         let time = best(200, || model.coefficients(&at, c));
         println!("{:8.2} µs  coefficients of logistic regression, {name}", 1e6 * time);
     }
+
     let times = linear_times(20.0, 301)?;
     let cosine = OpenLoop::new(
         Schedule::new(Shape::Cosine { from: 2.0, to: 0.0, over: 20.0, warmup: 1.0 })?,
@@ -37,8 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("unclipped, η = 1", 3.0, constant(1.0, f64::INFINITY)?),
         ("c = 0.4, cosine with warm-up", 3.0, cosine),
     ] {
-        let modes = modes(norm)?;
-        let ode = GlmOde::new(&modes, &model, &policy);
+        let ode = Ode::new(&Problem::of_model(modes(norm)?, model, policy)?)?;
         let path = ode.solve(&times)?;
         let time = best(10, || ode.solve(&times));
         println!(
@@ -48,14 +46,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     }
 
-    let policy = Arc::new(constant(0.7, 0.4)?);
+    let policy = constant(0.7, 0.4)?;
     let plain = Modes::new(&spectrum, &Start::Uniform { norm: 1.0 })?;
     let end = [STEPS / plain.dim()];
-    let squares = Sgd::new(&plain, Arc::new(Gaussian::new(0.5)?), policy.clone())?;
+    let squares = Sgd::new(&Problem::new(plain, Gaussian::new(0.5)?, policy.clone())?)?;
     let unit = 1e9 / (STEPS * DIM as f64);
     let reference = unit * best(200, || squares.run(1, 0, &end));
     println!("{reference:8.3} ns  least squares, a step and dimension");
-    let sgd = GlmSgd::new(&modes(0.7)?, Arc::new(model), policy)?;
+    let sgd = Sgd::new(&Problem::of_model(modes(0.7)?, model, policy)?)?;
     let ns = unit * best(200, || sgd.run(1, 0, &end));
     println!("{ns:8.3} ns  logistic: {:.2} times least squares", ns / reference);
     Ok(())

@@ -6,18 +6,22 @@
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::sync::Arc;
-use toclip::dynamics::{Ode, Volterra, linear_times, log_times};
+use toclip::dynamics::{Ode, Trajectory, Volterra, linear_times, log_times};
 use toclip::noise::{Family, Gaussian, Laplace, Noise, Rademacher, StudentT};
 use toclip::policy::{MaxCcc, OpenLoop, Policy, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
-use toclip::{Batch, Memory, Momentum, Rule, Smooth, Step};
+use toclip::{Batch, Memory, Momentum, Optimizer, Problem, Rule, Smooth, Step};
 
 fn power_law(dim: u64) -> Modes {
     Modes::new(&Spectrum::power_law(dim, 0.2).unwrap(), &Start::Uniform { norm: 1.0 }).unwrap()
 }
 
 fn constant(eta: f64, c: f64) -> OpenLoop {
-    OpenLoop::new(Schedule::constant(eta).unwrap(), Schedule::constant(c).unwrap())
+    OpenLoop::constant(eta, c).unwrap()
+}
+
+fn solve(problem: &Problem, times: &[f64]) -> Trajectory {
+    Ode::new(problem).unwrap().solve(times).unwrap()
 }
 
 fn ode(c: &mut Criterion) {
@@ -26,45 +30,47 @@ fn ode(c: &mut Criterion) {
     let times = linear_times(15.0, 301).unwrap();
     let cauchy = StudentT::new(1.0, 0.5).unwrap();
     let gaussian = Gaussian::new(0.5).unwrap();
-    let figures: [(&str, &dyn Noise, OpenLoop); 2] =
-        [("figure_1a", &gaussian, constant(0.7, 0.9)), ("figure_1b", &cauchy, constant(0.6, 0.4))];
-    let modes = power_law(500);
-    for (name, noise, policy) in &figures {
+    let figure_1a = Problem::new(power_law(500), gaussian, constant(0.7, 0.9)).unwrap();
+    let figure_1b = figure_1a.with_step(cauchy).unwrap();
+    let figure_1b = figure_1b.with_policy(constant(0.6, 0.4)).unwrap();
+    let figures = [("figure_1a", &figure_1a), ("figure_1b", &figure_1b)];
+    for (name, problem) in figures {
         for rtol in [1e-8, 1e-12] {
-            group.bench_function(BenchmarkId::new(*name, format!("{rtol:e}")), |b| {
-                let ode = Ode::new(&modes, *noise, policy).tolerance(rtol, 0.0);
+            group.bench_function(BenchmarkId::new(name, format!("{rtol:e}")), |b| {
+                let ode = Ode::new(problem).unwrap().tolerance(rtol, 0.0);
                 b.iter(|| ode.solve(&times).unwrap());
             });
         }
     }
     group.bench_function("volterra/figure_1b", |b| {
-        let equation = Volterra::new(&modes, &cauchy, &figures[1].2);
+        let equation = Volterra::new(&figure_1b).unwrap();
         b.iter(|| equation.solve(&times).unwrap());
     });
     for delta in [0.1, 2.0, 1e2, 1e4, 1e6] {
         let momentum = Momentum::average(Memory::Delta(delta)).unwrap();
         group.bench_function(BenchmarkId::new("momentum/figure_1b", delta), |b| {
-            let ode = Ode::new(&modes, &cauchy, &figures[1].2).with_momentum(momentum);
+            let ode = Ode::new(&figure_1b.clone().with_optimizer(momentum).unwrap()).unwrap();
             b.iter(|| ode.solve(&times).unwrap());
         });
     }
-    for (name, noise, policy) in &figures {
-        let step = Step::new(*noise).with_rule(Rule::ByValue).unwrap();
-        group.bench_function(BenchmarkId::new("by_value", *name), |b| {
-            b.iter(|| Ode::new(&modes, &step, policy).solve(&times).unwrap());
+    for (name, problem) in figures {
+        let step = problem.step().clone().with_rule(Rule::ByValue).unwrap();
+        let problem = problem.with_step(step).unwrap();
+        group.bench_function(BenchmarkId::new("by_value", name), |b| {
+            b.iter(|| solve(&problem, &times));
         });
     }
     let million = power_law(1_000_000);
     let small = million.compress(1e-10).unwrap();
-    let policy = constant(0.6, 0.4);
-    for (name, modes) in [("whole", &million), ("compressed", &small)] {
+    for (name, modes) in [("whole", million), ("compressed", small)] {
+        let problem = figure_1b.with_modes(modes).unwrap();
         group.bench_function(BenchmarkId::new("million", name), |b| {
-            b.iter(|| Ode::new(modes, &cauchy, &policy).solve(&times).unwrap());
+            b.iter(|| solve(&problem, &times));
         });
     }
     let long = log_times(0.1, 1e4, 301).unwrap();
     group.bench_function("long", |b| {
-        b.iter(|| Ode::new(&modes, &gaussian, &figures[0].2).solve(&long).unwrap());
+        b.iter(|| solve(&figure_1a, &long));
     });
     group.finish();
 }
@@ -82,7 +88,7 @@ const RULES: [Rule; 6] = [
 struct Curve {
     name: String,
     step: Step<'static>,
-    modes: Modes,
+    modes: Arc<Modes>,
     eta: f64,
     /// The threshold; `None` for the best one at every risk.
     c: Option<f64>,
@@ -103,14 +109,14 @@ impl Curve {
         let batches = Curve {
             name: "batches.toml".into(),
             step: step(32),
-            modes,
+            modes: modes.into(),
             eta: 3.0,
             c,
             momentum,
             end: 5.0,
         };
         let name = "batches-max-ccc.toml".into();
-        let modes = power_law(500);
+        let modes = power_law(500).into();
         [batches, Curve { name, step: step(16), modes, eta: 0.6, c: None, momentum, end: 15.0 }]
     }
 
@@ -131,7 +137,7 @@ impl Curve {
                     let step = step.with_batch(Batch::mean(batch).unwrap()).unwrap();
                     // The optimal rule is for one residual.
                     let Ok(step) = step.with_rule(rule.clone()) else { continue };
-                    let modes = power_law(500);
+                    let modes = Arc::new(power_law(500));
                     for (kind, c) in [("fixed", Some(0.9)), ("max_ccc", None)] {
                         let name = format!("{}/{noise_name}/B={batch}/{kind}", rule.name());
                         let (step, modes) = (step.clone(), modes.clone());
@@ -165,15 +171,14 @@ impl Curve {
     /// The curve, with a policy and tables of its own.
     fn solve(&self, times: &[f64]) -> f64 {
         let step = &self.step;
-        let policy: Box<dyn Policy> = match self.c {
-            Some(c) => Box::new(constant(self.eta, c)),
-            None => Box::new(MaxCcc::new(Schedule::constant(self.eta).unwrap(), step.clone())),
+        let policy: Arc<dyn Policy> = match self.c {
+            Some(c) => Arc::new(constant(self.eta, c)),
+            None => Arc::new(MaxCcc::new(Schedule::constant(self.eta).unwrap(), step.clone())),
         };
-        let mut ode = Ode::new(&self.modes, step, &*policy);
-        if let Some(momentum) = self.momentum {
-            ode = ode.with_momentum(momentum);
-        }
-        ode.solve(times).unwrap().risk[times.len() - 1]
+        let problem = Problem::new(self.modes.clone(), step, policy).unwrap();
+        let optimizer = self.momentum.map_or(Optimizer::Sgd, Optimizer::from);
+        let problem = problem.with_optimizer(optimizer).unwrap();
+        solve(&problem, times).risk[times.len() - 1]
     }
 }
 

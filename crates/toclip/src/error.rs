@@ -40,6 +40,23 @@ pub enum Error {
     /// A rate of convergence that cannot be measured.
     #[error(transparent)]
     Convergence(crate::convergence::ConvergenceError),
+    /// A question that a generalised linear model has no answer to.
+    #[error(transparent)]
+    Model(crate::model::ModelError),
+    /// An equation that needs more steps than are made.
+    #[error("{most} {unit} only reached t = {t} of {last}; {remedy}")]
+    TooManySteps {
+        /// The number of steps.
+        most: u64,
+        /// What was counted.
+        unit: &'static str,
+        /// The time that was reached.
+        t: f64,
+        /// The last time that was asked for.
+        last: f64,
+        /// How to need fewer.
+        remedy: &'static str,
+    },
     /// An instruction set that this machine does not have.
     #[error("this machine does not have {set:?}; it has {available:?}")]
     MissingInstructions {

@@ -65,16 +65,16 @@
 //! learning rate and the threshold from [`policy`], bands over many runs from [`ensemble`].
 //!
 //! ```
+//! use toclip::Problem;
 //! use toclip::dynamics::{Ode, linear_times};
 //! use toclip::noise::StudentT;
-//! use toclip::policy::{OpenLoop, Schedule};
+//! use toclip::policy::OpenLoop;
 //! use toclip::spectrum::{Modes, Spectrum, Start};
 //!
 //! // Figure 1b of the paper: Cauchy noise, under which unclipped SGD does not converge.
 //! let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
-//! let cauchy = StudentT::new(1.0, 0.5)?;
-//! let policy = OpenLoop::new(Schedule::constant(0.6)?, Schedule::constant(0.4)?);
-//! let path = Ode::new(&modes, &cauchy, &policy).solve(&linear_times(15.0, 61)?)?;
+//! let problem = Problem::new(modes, StudentT::new(1.0, 0.5)?, OpenLoop::constant(0.6, 0.4)?)?;
+//! let path = Ode::new(&problem)?.solve(&linear_times(15.0, 61)?)?;
 //! assert!((path.risk[60] - 0.0703).abs() < 1e-3);
 //! # Ok::<(), toclip::Error>(())
 //! ```

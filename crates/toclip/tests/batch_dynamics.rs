@@ -7,15 +7,17 @@
     reason = "a helper that fails fails the test"
 )]
 
+mod methods;
+
 use std::sync::Arc;
-use toclip::dynamics::{Collapsed, Hsgd, Ode, Sgd, Simulator, Stop, Volterra};
+use toclip::dynamics::{Collapsed, Sgd, Simulator, Stop};
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT, Uniform};
 use toclip::policy::{Greedy, MaxCcc, OpenLoop, Policy, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 use toclip::{Batch, Step};
 
-fn constant(eta: f64, c: f64) -> Arc<dyn Policy> {
-    Arc::new(OpenLoop::new(Schedule::constant(eta).unwrap(), Schedule::constant(c).unwrap()))
+fn constant(eta: f64, c: f64) -> OpenLoop {
+    OpenLoop::constant(eta, c).unwrap()
 }
 
 fn modes(blocks: &[(f64, u64)]) -> Modes {
@@ -60,8 +62,8 @@ fn the_ode_is_inside_the_fluctuations_of_sgd() {
                 let batch = Batch::mean(size).unwrap();
                 let noise = Step::new(noise.clone()).with_batch(batch).unwrap();
                 let policy = constant(eta, c);
-                let theory = Ode::new(spectrum, &noise, &*policy).solve(&times).unwrap();
-                let sgd = Collapsed::new(spectrum, noise.clone(), policy).unwrap();
+                let theory = methods::ode(spectrum, &noise, &policy).solve(&times).unwrap();
+                let sgd = methods::collapsed(spectrum, &noise, &policy);
                 let runs: Vec<_> = (0..32).map(|i| sgd.run(7, i, &times)).collect();
                 // m2 B/c² is one where every batch is clipped.
                 let full = noise.moments(theory.risk[2], c).m2 * size as f64 / (c * c);
@@ -105,8 +107,8 @@ fn heavy_tails_in_batches_of_thirty_two_match_the_measurements() {
     let noise = batched(StudentT::new(2.2, 0.5).unwrap(), Batch::mean(32).unwrap());
     let times = [1.68, 3.36, 5.04];
     let policy = constant(3.0, 0.6);
-    let ode = Ode::new(&modes, &noise, &*policy).solve(&times).unwrap();
-    let sgd = Sgd::new(&modes, noise, policy).unwrap();
+    let ode = methods::ode(&modes, &noise, &policy).solve(&times).unwrap();
+    let sgd = methods::sgd(&modes, &noise, &policy);
     let runs: Vec<_> = (0..3).map(|i| sgd.run(1, i, &times)).collect();
     for (k, (theory, before)) in
         [(0.0377, 0.0380), (0.0232, 0.0229), (0.0175, 0.0173)].iter().enumerate()
@@ -135,8 +137,8 @@ fn collapsed_batches_have_the_distribution_of_full_ones() {
                 }
                 let noise = Step::new(noise.clone()).with_batch(batch).unwrap();
                 let policy = constant(0.9, c);
-                let full = Sgd::new(&modes, noise.clone(), policy.clone()).unwrap();
-                let collapsed = Collapsed::new(&modes, noise, policy).unwrap();
+                let full = methods::sgd(&modes, &noise, &policy);
+                let collapsed = methods::collapsed(&modes, &noise, &policy);
                 let t = [5.0 / modes.dim()];
                 let sample = |simulator: &dyn Simulator, seed| {
                     let runs = (0..20_000).map(|i| simulator.run(seed, i, &t));
@@ -169,8 +171,8 @@ fn per_sample_clipping_follows_its_ode() {
         let noise = batched(StudentT::new(1.0, 0.3).unwrap(), Batch::per_sample(size).unwrap());
         let policy = constant(1.2, 0.5);
         let times = [0.5, 1.5];
-        let theory = Ode::new(&spectrum, &noise, &*policy).solve(&times).unwrap();
-        let sgd = Collapsed::new(&spectrum, noise, policy).unwrap();
+        let theory = methods::ode(&spectrum, &noise, &policy).solve(&times).unwrap();
+        let sgd = methods::collapsed(&spectrum, &noise, &policy);
         let runs: Vec<_> = (0..32).map(|i| sgd.run(9, i, &times)).collect();
         for (k, want) in theory.risk.iter().enumerate() {
             let risks: Vec<f64> = runs.iter().map(|r| r.risk[k]).collect();
@@ -186,13 +188,13 @@ fn the_other_methods_follow_the_ode() {
     let noise = batched(StudentT::new(2.2, 0.5).unwrap(), Batch::mean(16).unwrap());
     let policy = constant(2.0, 0.5);
     let times = [0.5, 1.0, 2.0];
-    let ode = Ode::new(&spectrum, &noise, &*policy).solve(&times).unwrap();
-    let volterra = Volterra::new(&spectrum, &noise, &*policy).solve(&times).unwrap();
+    let ode = methods::ode(&spectrum, &noise, &policy).solve(&times).unwrap();
+    let volterra = methods::volterra(&spectrum, &noise, &policy).solve(&times).unwrap();
     for (a, b) in ode.risk.iter().zip(&volterra.trajectory.risk) {
         assert!((a / b - 1.0).abs() < 1e-7, "{a} {b}");
     }
     // One run in 58,000 dimensions: fluctuations of 1 %; five of them.
-    let run = Hsgd::new(&spectrum, noise, policy).unwrap().run(1, 0, &times);
+    let run = methods::hsgd(&spectrum, &noise, &policy).run(1, 0, &times);
     assert_eq!(run.stop, Stop::Finished);
     for (a, b) in ode.risk.iter().zip(&run.risk) {
         assert!((a / b - 1.0).abs() < 0.05, "{a} {b}");
@@ -209,11 +211,12 @@ fn a_batch_of_one_is_the_single_sample_to_the_bit() {
     for batch in [Batch::single(), Batch::mean(1).unwrap(), Batch::per_sample(1).unwrap()] {
         let one = plain.clone().with_batch(batch).unwrap();
         assert_eq!(one.moments(0.3, 0.6), plain.moments(0.3, 0.6));
-        let ode = |step: &Step<'_>| Ode::new(&spectrum, step, &*policy).solve(&times).unwrap();
+        let ode =
+            |step: &Step<'static>| methods::ode(&spectrum, step, &policy).solve(&times).unwrap();
         assert_eq!(ode(&one), ode(&plain));
         let runs = |step: &Step<'static>| {
-            let full = Sgd::new(&spectrum, step.clone(), policy.clone()).unwrap();
-            let collapsed = Collapsed::new(&spectrum, step.clone(), policy.clone()).unwrap();
+            let full = methods::sgd(&spectrum, step, &policy);
+            let collapsed = methods::collapsed(&spectrum, step, &policy);
             (full.run(1, 2, &times), collapsed.run(1, 2, &times))
         };
         assert_eq!(runs(&one), runs(&plain));
@@ -240,9 +243,10 @@ fn schedules_know_the_batch() {
 fn steps_that_cannot_be_simulated_are_refused() {
     let spectrum = modes(&[(1.0, 50)]);
     let ten = batched(Gaussian::new(1.0).unwrap(), Batch::mean(2).unwrap().outputs(10).unwrap());
-    let error = Collapsed::new(&spectrum, ten.clone(), constant(0.1, 1.0)).unwrap_err().to_string();
+    let problem = methods::problem(&spectrum, &ten, &constant(0.1, 1.0));
+    let error = Collapsed::new(&problem).unwrap_err().to_string();
     assert!(error.contains("one output, not 10"), "{error}");
-    assert!(Sgd::new(&spectrum, ten, constant(0.1, 1.0)).is_err());
+    assert!(Sgd::new(&problem).is_err());
     assert!(Batch::mean(0).is_err() && Batch::per_sample(0).is_err());
     assert!(Batch::mean(100_000).unwrap().outputs(100_000).is_err());
 }
@@ -257,8 +261,8 @@ fn the_batch_must_be_small_against_the_dimension() {
         let noise = batched(Gaussian::new(0.5).unwrap(), Batch::mean(size).unwrap());
         let policy = constant(1.5, 0.4);
         let t = [1.0];
-        let theory = Ode::new(&spectrum, &noise, &*policy).solve(&t).unwrap().risk[0];
-        let sgd = Collapsed::new(&spectrum, noise, policy).unwrap();
+        let theory = methods::ode(&spectrum, &noise, &policy).solve(&t).unwrap().risk[0];
+        let sgd = methods::collapsed(&spectrum, &noise, &policy);
         let risks: Vec<f64> = (0..200).map(|i| sgd.run(5, i, &t).risk[0]).collect();
         let (mean, deviation) = mean_and_deviation(&risks);
         let (bias, error) = (mean / theory - 1.0, deviation / theory / 200f64.sqrt());

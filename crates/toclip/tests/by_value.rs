@@ -8,6 +8,7 @@
 )]
 
 mod agreement;
+mod methods;
 
 use agreement::{ERRORS, constant, gap, noises, spectra, start};
 use proptest::prelude::*;
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use std::f64::consts::PI;
 use std::sync::Arc;
 use toclip::dynamics::{
-    Collapsed, Covariates, Hsgd, InstructionSet, Ode, Sgd, Simulator, Volterra, effective_moments,
+    Collapsed, Covariates, InstructionSet, Ode, Simulator, Volterra, effective_moments,
 };
 use toclip::noise::{Family, Gaussian, Laplace, Noise, StudentT};
 use toclip::spectrum::{Modes, Spectrum};
@@ -64,8 +65,8 @@ fn agree(dim: u64, runs: u64) {
         let modes = Modes::new(&spectrum, &start()).unwrap();
         for (name, noise) in noises() {
             let (step, policy) = (by_value(&noise), constant(0.7, 0.5));
-            let sgd = Sgd::new(&modes, step.clone(), policy.clone()).unwrap();
-            let found = gap(&sgd, &modes, &step, &*policy, &[0.4, 1.0], runs);
+            let sgd = methods::sgd(&modes, &step, &policy);
+            let found = gap(&sgd, &methods::problem(&modes, &step, &policy), &[0.4, 1.0], runs);
             println!("d = {dim}, {spectrum_name}, {name}: {found:?}");
             assert!(found.errors < ERRORS, "d = {dim}, {spectrum_name}, {name}: {found:?}");
         }
@@ -89,17 +90,17 @@ fn batches_and_the_diffusion_agree_with_the_ode() {
     let noise: Arc<dyn Noise> = Arc::new(Laplace::new(0.6).unwrap());
     let policy = constant(0.7, 0.3);
     // d is 38: C-SGD would have an error of 1/d, which the diffusion does not have.
-    let hsgd = Hsgd::new(&modes, by_value(&noise), policy.clone()).unwrap();
-    let found = gap(&hsgd, &modes, &by_value(&noise), &*policy, &[0.3, 1.0], 400);
+    let hsgd = methods::hsgd(&modes, &by_value(&noise), &policy);
+    let found = gap(&hsgd, &methods::problem(&modes, &by_value(&noise), &policy), &[0.3, 1.0], 400);
     // In so few dimensions R fluctuates, and the mean of the diffusion is off by a share of 1/d.
     assert!(found.share < 0.02, "{found:?}");
     let modes = Modes::new(&Spectrum::isotropic(1000).unwrap(), &start()).unwrap();
     let step = by_value(&noise).with_batch(Batch::per_sample(4).unwrap()).unwrap();
-    let sgd = Sgd::new(&modes, step.clone(), policy.clone()).unwrap();
-    let found = gap(&sgd, &modes, &step, &*policy, &[0.3, 1.0], 60);
+    let sgd = methods::sgd(&modes, &step, &policy);
+    let found = gap(&sgd, &methods::problem(&modes, &step, &policy), &[0.3, 1.0], 60);
     assert!(found.errors < ERRORS, "{found:?}");
-    let hsgd = Hsgd::new(&modes, step.clone(), policy.clone()).unwrap();
-    let found = gap(&hsgd, &modes, &step, &*policy, &[0.3, 1.0], 400);
+    let hsgd = methods::hsgd(&modes, &step, &policy);
+    let found = gap(&hsgd, &methods::problem(&modes, &step, &policy), &[0.3, 1.0], 400);
     assert!(found.errors < ERRORS, "{found:?}");
 }
 
@@ -108,7 +109,7 @@ fn bits_do_not_depend_on_the_instruction_set() {
     let modes = Modes::new(&Spectrum::power_law(70, 0.3).unwrap(), &start()).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(StudentT::new(1.0, 0.5).unwrap());
     for kind in [Covariates::Gaussian, Covariates::Uniform] {
-        let sgd = Sgd::new(&modes, by_value(&noise), constant(0.6, 0.4)).unwrap();
+        let sgd = methods::sgd(&modes, &by_value(&noise), &constant(0.6, 0.4));
         let sgd = sgd.with_covariates(kind).unwrap();
         let path = sgd.run(7, 3, &[0.0, 0.5, 2.0]);
         assert_eq!(path.risk[2], sgd.run(7, 3, &[2.0]).risk[0], "saving changes nothing");
@@ -151,7 +152,7 @@ fn small_thresholds_are_sign_descent() {
     let risk: f64 = v.iter().zip(&lambda).map(|(v, l)| v * l).sum();
     let off = [1e-2, 1e-3, 1e-5].map(|c| {
         let policy = constant(k / c, c);
-        let path = Ode::new(&modes, by_value(&noise), &*policy).solve(&[end]).unwrap();
+        let path = methods::ode(&modes, &by_value(&noise), &policy).solve(&[end]).unwrap();
         (path.risk[0] / risk - 1.0).abs()
     });
     println!("{off:?}");
@@ -192,10 +193,10 @@ fn without_a_threshold_it_is_plain_sgd() {
     let noise: Arc<dyn Noise> = Arc::new(Laplace::new(0.6).unwrap());
     let times = [0.5, 3.0];
     let plain = constant(0.7, f64::INFINITY);
-    let exact = Ode::new(&modes, &noise, &*plain).solve(&times).unwrap();
+    let exact = methods::ode(&modes, &noise, &plain).solve(&times).unwrap();
     for c in [1e3, f64::INFINITY] {
         let policy = constant(0.7, c);
-        let path = Ode::new(&modes, by_value(&noise), &*policy).solve(&times).unwrap();
+        let path = methods::ode(&modes, &by_value(&noise), &policy).solve(&times).unwrap();
         for k in 0..2 {
             assert!((path.risk[k] / exact.risk[k] - 1.0).abs() < 1e-8);
             assert!((path.distance[k] / exact.distance[k] - 1.0).abs() < 1e-8);
@@ -203,7 +204,7 @@ fn without_a_threshold_it_is_plain_sgd() {
     }
     let sgd = |rule| {
         let step = Step::new(noise.clone()).with_rule(rule).unwrap();
-        Sgd::new(&modes, step, plain.clone()).unwrap().run(3, 1, &times)
+        methods::sgd(&modes, &step, &plain).run(3, 1, &times)
     };
     let (value, norm) = (sgd(Rule::ByValue), sgd(Rule::Clip));
     assert!((value.risk[1] / norm.risk[1] - 1.0).abs() < 1e-12);
@@ -215,9 +216,9 @@ fn effective_factors_are_those_of_the_slope() {
     let modes = Modes::new(&Spectrum::power_law(300, 0.5).unwrap(), &start()).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(StudentT::new(2.5, 0.3).unwrap());
     let (step, policy) = (by_value(&noise), constant(0.8, 0.3));
-    let at = effective_moments(&modes, &step, 0.3).unwrap();
+    let at = effective_moments(&methods::problem(&modes, &step, &policy), 0.3).unwrap();
     let h = 1e-4;
-    let path = Ode::new(&modes, &step, &*policy).keep_path(true);
+    let path = methods::ode(&modes, &step, &policy).keep_path(true);
     let path = path.solve(&[0.0, h, 2.0 * h, 1.0]).unwrap();
     let points = path.path.unwrap();
     assert!(
@@ -243,10 +244,10 @@ fn impossible_combinations_are_refused() {
         assert!(message.contains(what), "{message}");
     };
     says(Factors::new(&step, 0.1, 1.0).unwrap_err(), "for each eigenvalue");
-    says(Collapsed::new(&modes, step.clone(), policy.clone()).unwrap_err(), "full C-SGD");
-    says(Volterra::new(&modes, &step, &*policy).solve(&[1.0]).unwrap_err(), "use the ODE");
+    says(Collapsed::new(&methods::problem(&modes, &step, &policy)).unwrap_err(), "full C-SGD");
+    says(Volterra::new(&methods::problem(&modes, &step, &policy)).unwrap_err(), "use the ODE");
     let small = modes.compress(1e-6).unwrap();
-    says(Ode::new(&small, &step, &*policy).solve(&[1.0]).unwrap_err(), "before `compress`");
+    says(Ode::new(&methods::problem(&small, &step, &policy)).unwrap_err(), "before `compress`");
     says(step.clone().with_batch(Batch::mean(4).unwrap()).unwrap_err(), "clip each sample");
     says(step.eigenvalue_moments(-1.0, 0.1, 1.0).unwrap_err(), "lambda = -1");
     says(step.eigenvalue_moments(1.0, 0.1, 0.0).unwrap_err(), "c = 0");

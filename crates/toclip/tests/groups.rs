@@ -8,11 +8,12 @@
 )]
 
 mod agreement;
+mod methods;
 
 use agreement::{ERRORS, constant, gap, noises, spectra, start};
 use std::sync::Arc;
 use toclip::dynamics::{
-    Collapsed, Covariates, Hsgd, InstructionSet, Ode, Sgd, Simulator, Volterra, effective_moments,
+    Collapsed, Covariates, InstructionSet, Ode, Simulator, Volterra, effective_moments,
 };
 use toclip::noise::{Gaussian, Laplace, Noise, StudentT};
 use toclip::spectrum::{Modes, Spectrum, Start};
@@ -39,8 +40,8 @@ fn agree(dim: u64, runs: u64) {
         let modes = Modes::grouped(&spectrum, &start(), &two.sizes()).unwrap();
         for (name, noise) in noises() {
             let (step, policy) = (per_group(&noise, &two), constant(0.7, 0.8));
-            let sgd = Sgd::new(&modes, step.clone(), policy.clone()).unwrap();
-            let found = gap(&sgd, &modes, &step, &*policy, &[0.4, 1.0], runs);
+            let sgd = methods::sgd(&modes, &step, &policy);
+            let found = gap(&sgd, &methods::problem(&modes, &step, &policy), &[0.4, 1.0], runs);
             println!("d = {dim}, {spectrum_name}, {name}: {found:?}");
             assert!(found.errors < ERRORS, "d = {dim}, {spectrum_name}, {name}: {found:?}");
         }
@@ -67,11 +68,11 @@ fn batches_and_the_diffusion_agree_with_the_ode() {
     let policy = constant(0.7, 0.6);
     for batch in [Batch::mean(3).unwrap(), Batch::per_sample(3).unwrap()] {
         let step = per_group(&noise, &two).with_batch(batch).unwrap();
-        let sgd = Sgd::new(&modes, step.clone(), policy.clone()).unwrap();
-        let found = gap(&sgd, &modes, &step, &*policy, &[0.3, 0.6], 60);
+        let sgd = methods::sgd(&modes, &step, &policy);
+        let found = gap(&sgd, &methods::problem(&modes, &step, &policy), &[0.3, 0.6], 60);
         assert!(found.errors < ERRORS, "{batch}: {found:?}");
-        let hsgd = Hsgd::new(&modes, step.clone(), policy.clone()).unwrap();
-        let found = gap(&hsgd, &modes, &step, &*policy, &[0.3, 0.6], 200);
+        let hsgd = methods::hsgd(&modes, &step, &policy);
+        let found = gap(&hsgd, &methods::problem(&modes, &step, &policy), &[0.3, 0.6], 200);
         assert!(found.errors < ERRORS, "{batch}: {found:?}");
     }
 }
@@ -89,9 +90,9 @@ fn equal_ratios_are_global_clipping() {
     let times = [0.5, 2.0, 10.0];
     for (_, noise) in noises() {
         let policy = constant(0.8, 0.7);
-        let exact = Ode::new(&global, &noise, &*policy).keep_path(true).solve(&times).unwrap();
+        let exact = methods::ode(&global, &noise, &policy).keep_path(true).solve(&times).unwrap();
         let step = per_group(&noise, &three);
-        let path = Ode::new(&grouped, &step, &*policy).keep_path(true).solve(&times).unwrap();
+        let path = methods::ode(&grouped, &step, &policy).keep_path(true).solve(&times).unwrap();
         for k in 0..times.len() {
             assert!((path.risk[k] / exact.risk[k] - 1.0).abs() < 1e-12);
             assert!((path.distance[k] / exact.distance[k] - 1.0).abs() < 1e-12);
@@ -104,7 +105,7 @@ fn equal_ratios_are_global_clipping() {
     let modes = Modes::grouped(&spectrum, &start, &[300]).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(StudentT::new(1.0, 0.4).unwrap());
     let run = |step: Step<'static>| {
-        Sgd::new(&modes, step, constant(0.8, 0.7)).unwrap().run(1, 2, &[0.0, 1.0, 3.0])
+        methods::sgd(&modes, &step, &constant(0.8, 0.7)).run(1, 2, &[0.0, 1.0, 3.0])
     };
     assert_eq!(run(per_group(&noise, &one)), run(Step::new(noise.clone())));
 }
@@ -119,12 +120,12 @@ fn a_group_without_a_threshold_is_plain_sgd() {
     let noise: Arc<dyn Noise> = Arc::new(Gaussian::new(1e-3).unwrap());
     let step = per_group(&noise, &two);
     let policy = constant(0.2, 1.0);
-    let path = Ode::new(&modes, &step, &*policy).solve(&[1.0]).unwrap();
+    let path = methods::ode(&modes, &step, &policy).solve(&[1.0]).unwrap();
     // v2' = -2ηv2 + η²/2 (R + ...)/2 with R = v1 + v2 and v1 fixed at 1/4.
     let (a, b) = (2.0 * 0.2 - 0.5 * 0.04, 0.5 * 0.04 * (0.25 + 0.5e-6));
     let v2 = b / a + (0.25 - b / a) * f64::exp(-a);
     assert!((path.risk[0] - 0.25 - v2).abs() < 1e-5, "{} {}", path.risk[0], 0.25 + v2);
-    let at = effective_moments(&modes, &step, 1.0).unwrap();
+    let at = effective_moments(&methods::problem(&modes, &step, &policy), 1.0).unwrap();
     assert!((at.mu - 0.5).abs() < 1e-5, "{at:?}");
 }
 
@@ -135,7 +136,7 @@ fn bits_do_not_depend_on_the_instruction_set() {
     let modes = Modes::grouped(&spectrum, &start(), &two.sizes()).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(StudentT::new(1.0, 0.5).unwrap());
     for kind in [Covariates::Gaussian, Covariates::Rademacher] {
-        let sgd = Sgd::new(&modes, per_group(&noise, &two), constant(0.6, 0.4)).unwrap();
+        let sgd = methods::sgd(&modes, &per_group(&noise, &two), &constant(0.6, 0.4));
         let sgd = sgd.with_covariates(kind).unwrap();
         let path = sgd.run(7, 3, &[0.0, 0.5, 2.0]);
         assert_eq!(path.risk[2], sgd.run(7, 3, &[2.0]).risk[0], "saving changes nothing");
@@ -171,15 +172,14 @@ fn impossible_combinations_are_refused() {
         assert!(message.contains(what), "{message}");
     };
     let plain = Modes::new(&spectrum, &start()).unwrap();
-    says(Ode::new(&plain, &step, &*policy).solve(&[1.0]).unwrap_err(), "Modes::grouped");
-    says(Sgd::new(&plain, step.clone(), policy.clone()).unwrap_err(), "Modes::grouped");
-    says(Collapsed::new(&modes, step.clone(), policy.clone()).unwrap_err(), "full C-SGD");
-    says(Volterra::new(&modes, &step, &*policy).solve(&[1.0]).unwrap_err(), "use the ODE");
+    says(methods::refusable(&plain, &step, &policy).unwrap_err(), "Modes::grouped");
+    says(Collapsed::new(&methods::problem(&modes, &step, &policy)).unwrap_err(), "full C-SGD");
+    says(Volterra::new(&methods::problem(&modes, &step, &policy)).unwrap_err(), "use the ODE");
     says(Factors::new(&step, 0.1, 1.0).unwrap_err(), "not one pair");
     says(step.group_moments(2, 0.1, 1.0).unwrap_err(), "no group 2");
     says(step.eigenvalue_moments(1.0, 0.1, 1.0).unwrap_err(), "of a group");
     let small = modes.compress(1e-6).unwrap();
-    says(Ode::new(&small, &step, &*policy).solve(&[1.0]).unwrap_err(), "before `compress`");
+    says(Ode::new(&methods::problem(&small, &step, &policy)).unwrap_err(), "before `compress`");
     says(Modes::grouped(&spectrum, &start(), &[1000]).unwrap_err(), "all 3000");
     says(Groups::new(&[]).unwrap_err(), "at least one group");
     says(Groups::new(&[Group { size: 3, ratio: f64::NAN }]).unwrap_err(), "ratio NaN");

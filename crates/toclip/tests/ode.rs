@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 mod common;
+mod methods;
 
 use common::{cases, constant, power_law, worst};
 use proptest::prelude::*;
@@ -14,7 +15,7 @@ use toclip::spectrum::{Modes, Spectrum, Start};
 #[test]
 fn every_reference_curve_is_met() {
     for case in cases() {
-        let ode = Ode::new(&case.modes, &*case.noise, &*case.policy).keep_path(true);
+        let ode = methods::ode(&case.modes, &case.noise, &case.policy).keep_path(true);
         let path = ode.tolerance(1e-9, 0.0).solve(&case.times()).unwrap();
         let error = worst(&case, &path);
         println!("{:45} {error:.1e} {:?}", case.name, path.counts);
@@ -38,7 +39,7 @@ fn curves_are_as_good_as_the_tolerance_says() {
     for case in cases() {
         let mut last = f64::INFINITY;
         for rtol in [1e-4, 1e-6, 1e-8, 1e-10, 1e-12] {
-            let ode = Ode::new(&case.modes, &*case.noise, &*case.policy).tolerance(rtol, 0.0);
+            let ode = methods::ode(&case.modes, &case.noise, &case.policy).tolerance(rtol, 0.0);
             let path = ode.solve(&case.times()).unwrap();
             let error = worst(&case, &path);
             println!("{:45} {rtol:.0e} {error:.1e} {:?}", case.name, path.counts);
@@ -61,7 +62,8 @@ fn isotropic_and_unclipped_is_a_linear_equation() {
         let policy = constant(eta, f64::INFINITY);
         let times: Vec<f64> =
             std::iter::once(0.0).chain(log_times(1e-3, 200.0, 40).unwrap()).collect();
-        let path = Ode::new(&modes, &noise, &policy).tolerance(1e-10, 0.0).solve(&times).unwrap();
+        let path =
+            methods::ode(&modes, &noise, &policy).tolerance(1e-10, 0.0).solve(&times).unwrap();
         let rate = 2.0 * eta - eta * eta;
         let rest = 0.5 * eta * eta * sigma * sigma / rate;
         for (k, t) in times.iter().enumerate() {
@@ -78,7 +80,7 @@ fn the_risk_may_fall_over_hundreds_of_orders() {
     let modes = Modes::new(&Spectrum::isotropic(10).unwrap(), &Start::Uniform { norm: 1.0 });
     let (modes, policy) = (modes.unwrap(), constant(1.0, f64::INFINITY));
     let times = linear_times(600.0, 7).unwrap();
-    let path = Ode::new(&modes, &NoNoise, &policy).solve(&times).unwrap();
+    let path = methods::ode(&modes, &NoNoise, &policy).solve(&times).unwrap();
     for (t, r) in times.iter().zip(&path.risk) {
         assert!((r / (0.5 * (-t).exp()) - 1.0).abs() < 1e-6, "{t} {r}");
     }
@@ -88,7 +90,7 @@ fn the_risk_may_fall_over_hundreds_of_orders() {
 fn a_target_is_reached_when_bisection_says() {
     let (modes, noise) = (power_law(100, 0.5), StudentT::new(1.5, 0.3).unwrap());
     let policy = constant(0.5, 0.5);
-    let ode = Ode::new(&modes, &noise, &policy).tolerance(1e-10, 0.0);
+    let ode = methods::ode(&modes, &noise, &policy).tolerance(1e-10, 0.0);
     let times = linear_times(30.0, 31).unwrap();
     let target = 0.6 * modes.risk();
     let path = ode.clone().target(target).solve(&times).unwrap();
@@ -118,7 +120,7 @@ fn divergence_is_reported_and_cut_off() {
     let modes = Modes::new(&Spectrum::isotropic(50).unwrap(), &Start::Uniform { norm: 1.0 });
     let (modes, policy) = (modes.unwrap(), constant(3.0, f64::INFINITY));
     let times = linear_times(1000.0, 1001).unwrap();
-    let path = Ode::new(&modes, &NoNoise, &policy).keep_path(true).solve(&times).unwrap();
+    let path = methods::ode(&modes, &NoNoise, &policy).keep_path(true).solve(&times).unwrap();
     let Stop::Diverged { t } = path.stop else { panic!("{:?}", path.stop) };
     assert!((t - 2e10_f64.ln() / 3.0).abs() < 1e-7, "{t}");
     assert_eq!(path.times, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
@@ -127,7 +129,7 @@ fn divergence_is_reported_and_cut_off() {
 }
 
 /// No clipping after a given time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct LetGo(f64);
 
 impl Policy for LetGo {
@@ -149,13 +151,13 @@ fn infinite_variance_unclipped_diverges_at_once() {
     let (modes, noise) = (power_law(50, 0.5), StudentT::new(1.0, 0.5).unwrap());
     let times = linear_times(5.0, 6).unwrap();
     for start in [0.0, 2.5] {
-        let path = Ode::new(&modes, &noise, &LetGo(start)).solve(&times).unwrap();
+        let path = methods::ode(&modes, &noise, &LetGo(start)).solve(&times).unwrap();
         assert_eq!(path.stop, Stop::InfiniteVariance { t: start });
         assert_eq!(path.times, times[..=(start as usize)]);
         assert!(path.risk.iter().all(|r| r.is_finite()));
     }
     // A learning rate of zero makes no step, whatever the gradient.
-    let still = Ode::new(&modes, &noise, &constant(0.0, f64::INFINITY)).solve(&times).unwrap();
+    let still = methods::ode(&modes, &noise, &constant(0.0, f64::INFINITY)).solve(&times).unwrap();
     assert!(still.stop == Stop::Finished && still.risk.iter().all(|r| *r == still.risk[0]));
 }
 
@@ -178,8 +180,8 @@ fn a_step_schedule_is_two_solutions_one_after_the_other() {
     let step = Shape::Step { value: 0.8, factor: 0.1, at: vec![1.37], warmup: 0.0 };
     let policy = OpenLoop::new(Schedule::new(step).unwrap(), Schedule::constant(0.7).unwrap());
     let modes = two_modes([1.0, 2.0]);
-    let solve = |modes: &Modes, policy: &dyn Policy, times: &[f64]| {
-        Ode::new(modes, &noise, policy).tolerance(1e-11, 0.0).solve(times).unwrap()
+    let solve = |modes: &Modes, policy: &OpenLoop, times: &[f64]| {
+        methods::ode(modes, &noise, policy).tolerance(1e-11, 0.0).solve(times).unwrap()
     };
     let whole = solve(&modes, &policy, &[1.0, 1.37, 2.0, 3.0]);
     let first = solve(&modes, &constant(0.8, 0.7), &[1.0, 1.37]);
@@ -194,7 +196,7 @@ fn a_step_schedule_is_two_solutions_one_after_the_other() {
 }
 
 /// Another threshold below a given risk: a jump that no breakpoint announces.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Switch(f64);
 
 impl Policy for Switch {
@@ -213,21 +215,23 @@ fn a_rule_that_jumps_with_the_risk_is_followed() {
     let modes = two_modes([1.0, 2.0]);
     let rtol = 1e-10;
     let first = constant(0.8, 1.0);
-    let first = Ode::new(&modes, &noise, &first).tolerance(rtol, 0.0);
+    let first = methods::ode(&modes, &noise, &first).tolerance(rtol, 0.0);
     let Stop::TargetReached { t } = first.clone().target(0.7).solve(&[9.0]).unwrap().stop else {
         panic!()
     };
     let then = constant(0.3, 0.4);
     let middle = modes_at_the_end(&first.solve(&[t]).unwrap());
-    let second = Ode::new(&middle, &noise, &then).tolerance(rtol, 0.0).solve(&[6.0 - t]).unwrap();
-    let whole = Ode::new(&modes, &noise, &Switch(0.7)).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
+    let second =
+        methods::ode(&middle, &noise, &then).tolerance(rtol, 0.0).solve(&[6.0 - t]).unwrap();
+    let whole =
+        methods::ode(&modes, &noise, &Switch(0.7)).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
     let error = whole.risk[0] / second.risk[0] - 1.0;
     assert!(error.abs() < 2.0 * rtol, "{error:e}");
     assert!(whole.counts.steps + whole.counts.rejected < 150, "{:?}", whole.counts);
 }
 
 /// A policy that does not announce its corners to the solver.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Unannounced(OpenLoop);
 
 impl Policy for Unannounced {
@@ -252,14 +256,14 @@ fn schedules_with_corners_converge_like_smooth_ones() {
     ] {
         let policy =
             OpenLoop::new(Schedule::new(shape.clone()).unwrap(), Schedule::constant(0.6).unwrap());
-        let solve = |rtol| Ode::new(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&times);
+        let solve = |rtol| methods::ode(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&times);
         let (rough, fine) = (solve(1e-6).unwrap(), solve(1e-11).unwrap());
         println!("{shape:?} {:?} {:?}", rough.counts, fine.counts);
         for (a, b) in rough.risk.iter().zip(&fine.risk) {
             assert!((a / b - 1.0).abs() < 1e-6, "{shape:?} {a} {b}");
         }
         // Corners that are announced are stepped to; others have to be searched for.
-        let blind = Ode::new(&modes, &noise, &Unannounced(policy.clone()))
+        let blind = methods::ode(&modes, &noise, &Unannounced(policy.clone()))
             .tolerance(1e-11, 0.0)
             .solve(&times)
             .unwrap();
@@ -274,17 +278,18 @@ fn the_start_may_be_the_end_and_modes_may_be_flat() {
     let spectrum = Spectrum::from_eigenvalues(&[1.0, 0.5, 0.0]).unwrap();
     let zero = Modes::new(&spectrum, &Start::Coordinates { values: vec![0.0; 3] }).unwrap();
     let policy = constant(0.5, 0.8);
-    let still = Ode::new(&zero, &NoNoise, &policy).solve(&[0.0, 4.0]).unwrap();
+    let still = methods::ode(&zero, &NoNoise, &policy).solve(&[0.0, 4.0]).unwrap();
     assert_eq!((still.stop, still.risk), (Stop::Finished, vec![0.0, 0.0]));
     let noise = Gaussian::new(0.5).unwrap();
-    let solve = |rtol| Ode::new(&zero, &noise, &policy).tolerance(rtol, 0.0).solve(&[1e-6, 4.0]);
+    let solve =
+        |rtol| methods::ode(&zero, &noise, &policy).tolerance(rtol, 0.0).solve(&[1e-6, 4.0]);
     let (rough, fine) = (solve(1e-8).unwrap(), solve(1e-12).unwrap());
     for k in 0..2 {
         assert!((rough.risk[k] / fine.risk[k] - 1.0).abs() < 1e-8);
     }
     // The part along an eigenvalue of zero stays in D and never enters R.
     let flat = Modes::new(&spectrum, &Start::Coordinates { values: vec![0.0, 0.0, 3.0] }).unwrap();
-    let path = Ode::new(&flat, &NoNoise, &policy).solve(&[4.0]).unwrap();
+    let path = methods::ode(&flat, &NoNoise, &policy).solve(&[4.0]).unwrap();
     assert_eq!((path.risk[0], path.distance[0]), (0.0, 9.0));
 }
 
@@ -299,7 +304,7 @@ fn compressed_modes_give_the_same_curves() {
             let small = full.compress(tolerance).unwrap();
             assert!(small.modes().len() < 400);
             let [a, b] = [&full, &small].map(|modes| {
-                Ode::new(modes, &noise, &policy).tolerance(1e-11, 0.0).solve(&times).unwrap()
+                methods::ode(modes, &noise, &policy).tolerance(1e-11, 0.0).solve(&times).unwrap()
             });
             let off = |a: f64, b: f64| (a / b - 1.0).abs();
             let worst = (0..times.len()).fold(0.0, |worst: f64, k| {
@@ -316,7 +321,7 @@ fn compressed_modes_give_the_same_curves() {
 fn saved_times_do_not_change_the_path() {
     let (modes, noise) = (power_law(60, 0.4), StudentT::new(3.0, 0.4).unwrap());
     let policy = constant(0.6, 0.7);
-    let ode = Ode::new(&modes, &noise, &policy);
+    let ode = methods::ode(&modes, &noise, &policy);
     let many = ode.solve(&linear_times(8.0, 801).unwrap()).unwrap();
     let one = ode.solve(&[8.0]).unwrap();
     assert_eq!(many.risk.last(), one.risk.last());
@@ -326,8 +331,8 @@ fn saved_times_do_not_change_the_path() {
 #[test]
 fn impossible_requests_are_refused_with_a_message() {
     let (modes, policy) = (power_law(5, 1.0), constant(0.5, 0.5));
-    let ode = Ode::new(&modes, &NoNoise, &policy);
-    let says = |ode: Ode<'_>, times: &[f64]| ode.solve(times).unwrap_err().to_string();
+    let ode = methods::ode(&modes, &NoNoise, &policy);
+    let says = |ode: Ode, times: &[f64]| ode.solve(times).unwrap_err().to_string();
     assert!(says(ode.clone(), &[]).contains("at least one time"));
     assert!(says(ode.clone(), &[1.0, 0.5]).contains("times must increase"));
     assert!(says(ode.clone(), &[-1.0]).contains("not negative"));
@@ -352,7 +357,7 @@ proptest! {
         let (modes, noise) = (power_law(dim, exponent), StudentT::new(df, scale).unwrap());
         let policy = constant(eta, log_c.exp());
         let times = linear_times(end, 23).unwrap();
-        let solve = |rtol| Ode::new(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&times);
+        let solve = |rtol| methods::ode(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&times);
         let (rough, fine) = (solve(1e-7).unwrap(), solve(1e-11).unwrap());
         for k in 0..rough.times.len().min(fine.times.len()) {
             let (risk, distance) =

@@ -8,18 +8,18 @@
 )]
 
 mod agreement;
+mod methods;
 
 use agreement::{ERRORS, constant, gap, noises, start};
 use proptest::prelude::*;
 use serde::Deserialize;
 use std::sync::Arc;
-use toclip::dynamics::{Collapsed, Hsgd, InstructionSet, Ode, Sgd, Simulator, Volterra};
+use toclip::dynamics::{InstructionSet, Ode, Simulator, Volterra};
 use toclip::noise::{Gaussian, Laplace, Noise, StudentT};
-use toclip::policy::{
-    OpenLoop, Policy, PrivateGreedy, Schedule, Shape, TunedPrivate, tune_private,
-};
+use toclip::policy::{OpenLoop, Policy, PrivateGreedy, Schedule, Shape};
 use toclip::privacy::{Privacy, delta, epsilon, noise_multiplier};
 use toclip::spectrum::{Block, Modes, Spectrum};
+use toclip::tuning::{TunedPrivate, tune_private};
 use toclip::{Batch, Factors, Rule, Step};
 
 fn private(noise: &Arc<dyn Noise>, batch: u64, sigma: f64) -> Step<'static> {
@@ -85,8 +85,8 @@ fn agree(dim: u64, runs: u64) {
         let modes = Modes::new(&spectrum, &start()).unwrap();
         for (name, noise) in noises() {
             let (step, policy) = (private(&noise, 2, sigma), constant(0.7, 0.8));
-            let sgd = Sgd::new(&modes, step.clone(), policy.clone()).unwrap();
-            let found = gap(&sgd, &modes, &step, &*policy, &[0.25, 0.5], runs);
+            let sgd = methods::sgd(&modes, &step, &policy);
+            let found = gap(&sgd, &methods::problem(&modes, &step, &policy), &[0.25, 0.5], runs);
             println!("d = {dim}, {spectrum_name}, {name}: {found:?}");
             assert!(found.errors < ERRORS, "d = {dim}, {spectrum_name}, {name}: {found:?}");
         }
@@ -115,12 +115,12 @@ fn flat_directions_diffuse() {
     let times = [0.25, 0.5];
     for batch in [1, 4] {
         let step = private(&noise, batch, 0.1);
-        let sgd = Sgd::new(&modes, step.clone(), policy.clone()).unwrap();
-        let collapsed = Collapsed::new(&modes, step.clone(), policy.clone()).unwrap();
-        let hsgd = Hsgd::new(&modes, step.clone(), policy.clone()).unwrap();
+        let sgd = methods::sgd(&modes, &step, &policy);
+        let collapsed = methods::collapsed(&modes, &step, &policy);
+        let hsgd = methods::hsgd(&modes, &step, &policy);
         let methods: [(&dyn Simulator, u64); 3] = [(&sgd, 60), (&collapsed, 400), (&hsgd, 400)];
         for (method, runs) in methods {
-            let found = gap(method, &modes, &step, &*policy, &times, runs);
+            let found = gap(method, &methods::problem(&modes, &step, &policy), &times, runs);
             assert!(found.errors < ERRORS, "batch {batch}, {method:?}: {found:?}");
         }
     }
@@ -128,7 +128,7 @@ fn flat_directions_diffuse() {
     let lone = [(1.0, 1), (0.0, 5000)].map(|(value, multiplicity)| Block { value, multiplicity });
     let modes = Modes::new(&Spectrum::from_blocks(&lone).unwrap(), &start()).unwrap();
     let step = private(&noise, 4, 0.1);
-    let path = Ode::new(&modes, &step, &*policy).solve(&[0.0, 2.0]).unwrap();
+    let path = methods::ode(&modes, &step, &policy).solve(&[0.0, 2.0]).unwrap();
     let grown = 0.49 * 0.01 * 0.64 / 16.0 * 5000.0 * 2.0;
     assert!((path.distance[1] - path.distance[0] - grown).abs() < 0.01 * grown + 1e-3);
 }
@@ -140,18 +140,17 @@ fn without_noise_it_is_clipping_per_sample() {
     for (_, noise) in noises() {
         let plain = Step::new(noise.clone()).with_batch(Batch::per_sample(4).unwrap()).unwrap();
         let policy = constant(0.7, 0.6);
-        let exact = Ode::new(&modes, &plain, &*policy).solve(&times).unwrap();
-        let zero = Ode::new(&modes, private(&noise, 4, 0.0), &*policy).solve(&times).unwrap();
+        let exact = methods::ode(&modes, &plain, &policy).solve(&times).unwrap();
+        let zero = methods::ode(&modes, &private(&noise, 4, 0.0), &policy).solve(&times).unwrap();
         assert_eq!((zero.risk, zero.distance), (exact.risk.clone(), exact.distance.clone()));
         // The difference is of order σ².
         let off = [1e-2, 1e-3].map(|sigma| {
             let step = private(&noise, 4, sigma);
-            let path = Ode::new(&modes, &step, &*policy).tolerance(1e-11, 0.0);
+            let path = methods::ode(&modes, &step, &policy).tolerance(1e-11, 0.0);
             path.solve(&times).unwrap().risk[1] / exact.risk[1] - 1.0
         });
         assert!(off[0] > 0.0 && (off[0] / off[1] / 100.0 - 1.0).abs() < 0.05, "{off:?}");
-        let run =
-            |step: Step<'static>| Sgd::new(&modes, step, policy.clone()).unwrap().run(1, 0, &times);
+        let run = |step: Step<'static>| methods::sgd(&modes, &step, &policy).run(1, 0, &times);
         assert_eq!(run(private(&noise, 4, 0.0)), run(plain));
     }
 }
@@ -160,7 +159,7 @@ fn without_noise_it_is_clipping_per_sample() {
 fn bits_do_not_depend_on_the_instruction_set() {
     let modes = Modes::new(&Spectrum::power_law(70, 0.3).unwrap(), &start()).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(StudentT::new(1.0, 0.5).unwrap());
-    let sgd = Sgd::new(&modes, private(&noise, 3, 0.2), constant(0.6, 0.4)).unwrap();
+    let sgd = methods::sgd(&modes, &private(&noise, 3, 0.2), &constant(0.6, 0.4));
     let path = sgd.run(7, 3, &[0.0, 0.5, 2.0]);
     assert_eq!(path.risk[2], sgd.run(7, 3, &[2.0]).risk[0], "saving changes nothing");
     assert_ne!(path.risk[2], sgd.run(7, 4, &[2.0]).risk[0]);
@@ -170,8 +169,13 @@ fn bits_do_not_depend_on_the_instruction_set() {
     }
 }
 
-fn end(modes: &Modes, step: &Step<'_>, policy: &dyn Policy, time: f64) -> f64 {
-    Ode::new(modes, step, policy).solve(&[time]).unwrap().risk[0]
+fn end<P: Policy + Clone + 'static>(
+    modes: &Modes,
+    step: &Step<'static>,
+    policy: &P,
+    time: f64,
+) -> f64 {
+    methods::ode(modes, step, policy).solve(&[time]).unwrap().risk[0]
 }
 
 #[test]
@@ -180,8 +184,9 @@ fn the_best_constants_are_best_nearby_and_the_schedule_beats_them() {
     for (name, noise) in noises() {
         for sigma in [0.02, 0.3] {
             let (step, time) = (private(&noise, 16, sigma), 4.0);
-            let TunedPrivate { eta, c, risk } = tune_private(&modes, &step, time).unwrap();
-            let at = |a: f64, b: f64| end(&modes, &step, &*constant(a * eta, b * c), time);
+            let problem = methods::problem(&modes, &step, &constant(1.0, 1.0));
+            let TunedPrivate { eta, c, risk } = tune_private(&problem, time).unwrap();
+            let at = |a: f64, b: f64| end(&modes, &step, &constant(a * eta, b * c), time);
             assert!((at(1.0, 1.0) / risk - 1.0).abs() < 1e-6);
             // A grid of another kind around it finds nothing lower.
             for a in [0.3, 0.7, 0.95, 1.05, 1.4, 3.0] {
@@ -244,16 +249,18 @@ fn impossible_combinations_are_refused() {
     says(step.clone().with_rule(Rule::ByValue).unwrap_err(), "by its norm");
     says(step.clone().with_rule(Rule::Skip).unwrap_err(), "by its norm");
     let never = constant(0.5, f64::INFINITY);
-    says(Ode::new(&modes, &step, &*never).solve(&[1.0]).unwrap_err(), "finite");
-    says(Sgd::new(&modes, step.clone(), never.clone()).unwrap_err(), "finite");
+    says(methods::refusable(&modes, &step, &never).unwrap_err(), "finite");
     let policy = constant(0.5, 1.0);
-    says(Volterra::new(&modes, &step, &*policy).solve(&[1.0]).unwrap_err(), "use the ODE");
+    says(Volterra::new(&methods::problem(&modes, &step, &policy)).unwrap_err(), "use the ODE");
     let small = modes.compress(1e-6).unwrap();
-    says(Ode::new(&small, &step, &*policy).solve(&[1.0]).unwrap_err(), "before `compress`");
+    says(Ode::new(&methods::problem(&small, &step, &policy)).unwrap_err(), "before `compress`");
     says(Privacy::new(-1.0).unwrap_err(), "noise_multiplier = -1");
     says(delta(0.0, 1.0).unwrap_err(), "above 0");
     says(epsilon(1.0, 1.0).unwrap_err(), "between 0 and 1");
     says(noise_multiplier(-1.0, 0.1).unwrap_err(), "epsilon = -1");
     says(PrivateGreedy::new(noise.clone(), 10).unwrap_err(), "greedy");
-    says(tune_private(&modes, &noise, 1.0).unwrap_err(), "noise multiplier");
+    says(
+        tune_private(&methods::problem(&modes, &noise, &policy), 1.0).unwrap_err(),
+        "noise multiplier",
+    );
 }

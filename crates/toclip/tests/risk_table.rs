@@ -3,16 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod methods;
+
 use std::sync::Arc;
 use toclip::criteria::best_threshold;
-use toclip::dynamics::{Ode, linear_times};
+use toclip::dynamics::linear_times;
 use toclip::noise::{Family, Gaussian, Laplace, Noise, Rademacher, StudentT};
 use toclip::policy::{Control, MaxCcc, OpenLoop, Policy, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Batch, Rule, Smooth, Step};
 
 /// The same policy, which does not say that its threshold is a function of the risk: no table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Untabulated(OpenLoop);
 
 impl Policy for Untabulated {
@@ -30,7 +32,7 @@ fn modes() -> Modes {
 }
 
 fn constant(eta: f64, c: f64) -> OpenLoop {
-    OpenLoop::new(Schedule::constant(eta).unwrap(), Schedule::constant(c).unwrap())
+    OpenLoop::constant(eta, c).unwrap()
 }
 
 fn step(noise: &Family, rule: &Rule, batch: u64) -> Step<'static> {
@@ -71,8 +73,8 @@ fn curves_from_tables_are_those_of_direct_factors() {
             // 1.0 is an atom of the Rademacher-like noise.
             for c in [0.6, 1.0] {
                 let (table, direct) = (constant(0.5, c), Untabulated(constant(0.5, c)));
-                let table = Ode::new(&modes, &step, &table).solve(&times).unwrap();
-                let direct = Ode::new(&modes, &step, &direct).solve(&times).unwrap();
+                let table = methods::ode(&modes, &step, &table).solve(&times).unwrap();
+                let direct = methods::ode(&modes, &step, &direct).solve(&times).unwrap();
                 assert_eq!(table.stop, direct.stop);
                 let gap = gap(&table.risk, &direct.risk);
                 assert!(gap < 1e-10, "{}, c = {c}: {gap:e}", step.describe());
@@ -89,8 +91,8 @@ fn curves_from_tables_are_those_of_a_tighter_tolerance() {
     for noise in noises() {
         for (rule, batch) in [(Rule::Optimal, 1), (Rule::Normalise, 8)] {
             let (step, policy) = (step(&noise, &rule, batch), constant(0.3, 0.5));
-            let table = Ode::new(&modes, &step, &policy).solve(&times).unwrap();
-            let direct = Ode::new(&modes, &step, &policy).tolerance(5e-10, 0.0);
+            let table = methods::ode(&modes, &step, &policy).solve(&times).unwrap();
+            let direct = methods::ode(&modes, &step, &policy).tolerance(5e-10, 0.0);
             let gap = gap(&table.risk, &direct.solve(&times).unwrap().risk);
             assert!(gap < 1e-8, "{}: {gap:e}", step.describe());
         }
@@ -157,7 +159,7 @@ fn bits_do_not_depend_on_earlier_evaluations() {
         (Laplace::new(0.4).unwrap().into(), Rule::Smooth(Smooth::Root), 4),
     ] {
         let step = step(&noise, &rule, batch);
-        let solve = |policy: &MaxCcc| Ode::new(&modes, &step, policy).solve(&times).unwrap();
+        let solve = |policy: &MaxCcc| methods::ode(&modes, &step, policy).solve(&times).unwrap();
         let fresh = solve(&best(&step));
         // Other risks first, from the smallest.
         let used = best(&step);

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod methods;
+
 use toclip::criteria::{best_threshold, fisher_limit, stability_limits};
 use toclip::noise::{Family, Gaussian, Laplace, Rademacher, StudentT};
+use toclip::policy::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Batch, Factors, Rule, Smooth, Step};
 
@@ -83,12 +86,15 @@ fn skipping_the_wrong_way_is_never_stable() {
     let noise = Rademacher::new(1.0, 0.3).unwrap();
     let (r, mut wrong) = (modes.risk(), 0);
     for batch in [1, 2] {
-        let step = Step::new(&noise).with_batch(Batch::mean(batch).unwrap()).unwrap();
+        let step = Step::new(noise).with_batch(Batch::mean(batch).unwrap()).unwrap();
+        let policy = OpenLoop::constant(1.0, 1.0).unwrap();
         let step = step.with_rule(Rule::Skip).unwrap();
         for k in 0..200 {
             let c = 0.3 + 0.01 * f64::from(k);
-            let (at, limits) =
-                (Factors::new(&step, r, c).unwrap(), stability_limits(&modes, &step, c).unwrap());
+            let (at, limits) = (
+                Factors::new(&step, r, c).unwrap(),
+                stability_limits(&methods::problem(&modes, &step, &policy), c).unwrap(),
+            );
             if at.mu <= 0.0 {
                 wrong += 1;
                 assert_eq!((limits.risk, limits.distance), (0.0, 0.0), "c = {c}: {at:?}");

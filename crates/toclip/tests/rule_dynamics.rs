@@ -8,10 +8,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod methods;
+
 use std::sync::Arc;
-use toclip::dynamics::{Collapsed, Ode, Simulator};
+use toclip::dynamics::Simulator;
 use toclip::noise::{Family, Gaussian, Laplace, Rademacher, StudentT};
-use toclip::policy::{OpenLoop, Schedule};
+use toclip::policy::OpenLoop;
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 use toclip::{Batch, Rule, Smooth, Step};
 
@@ -47,9 +49,9 @@ fn spectra(size: u64) -> [Spectrum; 2] {
 fn gap(step: &Step<'static>, spectrum: &Spectrum, eta: f64, c: f64, runs: u64) -> (f64, f64) {
     let modes = Modes::new(spectrum, &Start::Uniform { norm: 1.0 }).unwrap();
     assert!(modes.dim() >= 1000.0);
-    let policy = OpenLoop::new(Schedule::constant(eta).unwrap(), Schedule::constant(c).unwrap());
-    let theory = Ode::new(&modes, step, &policy).solve(&TIMES).unwrap();
-    let sgd = Collapsed::new(&modes, step.clone(), Arc::new(policy)).unwrap();
+    let policy = OpenLoop::constant(eta, c).unwrap();
+    let theory = methods::ode(&modes, step, &policy).solve(&TIMES).unwrap();
+    let sgd = methods::collapsed(&modes, step, &policy);
     let paths: Vec<_> = (0..runs).map(|index| sgd.run(7, index, &TIMES)).collect();
     let (mut relative, mut errors) = (0.0f64, 0.0f64);
     for (k, r) in theory.risk.iter().enumerate() {
@@ -100,11 +102,11 @@ fn batches() {
 fn the_factors_of_clipping_do_not_describe_skipping() {
     let noise = Arc::new(StudentT::new(2.5, 0.3).unwrap());
     let modes = Modes::new(&spectra(1)[0], &Start::Uniform { norm: 1.0 }).unwrap();
-    let policy = OpenLoop::new(Schedule::constant(0.6).unwrap(), Schedule::constant(0.8).unwrap());
+    let policy = OpenLoop::constant(0.6, 0.8).unwrap();
     let skip = Step::new(noise.clone()).with_rule(Rule::Skip).unwrap();
     let [clipped, skipped] = [Step::new(noise), skip.clone()]
-        .map(|step| Ode::new(&modes, &step, &policy).solve(&[2.0]).unwrap().risk[0]);
-    let sgd = Collapsed::new(&modes, skip, Arc::new(policy)).unwrap();
+        .map(|step| methods::ode(&modes, &step, &policy).solve(&[2.0]).unwrap().risk[0]);
+    let sgd = methods::collapsed(&modes, &skip, &policy);
     let mean = (0..40).map(|index| sgd.run(7, index, &[2.0]).risk[0]).sum::<f64>() / 40.0;
     assert!((mean - skipped).abs() < 0.1 * (clipped - skipped).abs(), "{mean} {skipped} {clipped}");
 }
@@ -118,7 +120,7 @@ fn where_mu_is_negative_the_risk_rises() {
     let modes =
         Modes::new(&Spectrum::isotropic(1000).unwrap(), &Start::Uniform { norm: 0.1 }).unwrap();
     let (eta, c, end) = (0.02, 2.25, 60.0);
-    let policy = OpenLoop::new(Schedule::constant(eta).unwrap(), Schedule::constant(c).unwrap());
+    let policy = OpenLoop::constant(eta, c).unwrap();
     let slope = |r: f64| {
         let at = toclip::Factors::new(&step, r, c).unwrap();
         -2.0 * eta * at.mu * r + 0.5 * eta * eta * at.m2
@@ -132,7 +134,7 @@ fn where_mu_is_negative_the_risk_rises() {
         let k3 = slope(r + 0.5 * h * k2);
         r += h / 6.0 * (k1 + 2.0 * (k2 + k3) + slope(r + h * k3));
     }
-    let path = Ode::new(&modes, &step, &policy).solve(&[end]).unwrap();
+    let path = methods::ode(&modes, &step, &policy).solve(&[end]).unwrap();
     assert!((path.risk[0] / r - 1.0).abs() < 1e-7, "{} {r}", path.risk[0]);
     assert!(r > 2.0 * modes.risk());
 }

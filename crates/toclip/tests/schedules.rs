@@ -2,20 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod methods;
+
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::sync::Arc;
 use toclip::criteria::{best_threshold, stability_limits};
-use toclip::dynamics::{Collapsed, Ode, Sgd, Simulator, Stop, Trajectory, linear_times};
+use toclip::dynamics::{Simulator, Stop, Trajectory, linear_times};
 use toclip::noise::{
     Component, Empirical, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
 };
 use toclip::policy::{
     Compensation, Control, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional,
-    ScaleEstimate, Schedule, Session, Shape, tune_kappa,
+    ScaleEstimate, Schedule, Session, Shape,
 };
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
+use toclip::tuning::tune_kappa;
 use toclip::{Rule, Step};
 
 fn constant(eta: f64) -> Schedule {
@@ -119,18 +122,22 @@ fn max_ccc_never_ends_above_unclipped() {
             let mut rng = ChaCha8Rng::seed_from_u64(100 + k);
             let noise = any_noise(&mut rng, k as usize);
             let modes = any_modes(&mut rng);
-            let limit = stability_limits(&modes, &*noise, f64::INFINITY).unwrap().risk;
+            let limit = {
+                let problem = methods::problem(&modes, &noise, &unclipped(1.0));
+                stability_limits(&problem, f64::INFINITY).unwrap().risk
+            };
             let eta = between(&mut rng, 0.02, 0.95) * limit.min(2.0);
             let time = decades(&mut rng, -0.3, 1.0) / eta;
             let times = linear_times(time, 401).unwrap();
             let policy = MaxCcc::new(constant(eta), noise.clone());
-            let solve = |policy: &dyn Policy| {
-                let ode = Ode::new(&modes, &*noise, policy).tolerance(1e-9, 0.0).keep_path(true);
+            let solve = |policy: Arc<dyn Policy>| {
+                let ode =
+                    methods::ode(&modes, &noise, &policy).tolerance(1e-9, 0.0).keep_path(true);
                 let path = ode.solve(&times).unwrap();
                 assert_eq!(path.stop, Stop::Finished, "problem {k}");
                 path
             };
-            let (ours, theirs) = (solve(&policy), solve(&unclipped(eta)));
+            let (ours, theirs) = (solve(Arc::new(policy)), solve(Arc::new(unclipped(eta))));
             for (ours, theirs) in ours.risk.iter().zip(&theirs.risk) {
                 assert!(*ours <= theirs * (1.0 + 3e-9), "problem {k}: {ours} above {theirs}");
             }
@@ -159,26 +166,30 @@ fn figure_4b() -> (Modes, Arc<dyn Noise>) {
     (modes, Arc::new(Rademacher::from_sigma(0.8, 0.2).unwrap()))
 }
 
-fn end(modes: &Modes, noise: &dyn Noise, policy: &dyn Policy, time: f64) -> f64 {
-    let path = Ode::new(modes, noise, policy).solve(&[time]).unwrap();
+fn end<P>(modes: &Modes, noise: &Arc<dyn Noise>, policy: &P, time: f64) -> f64
+where
+    P: Policy + Clone + 'static,
+{
+    let path = methods::ode(modes, noise, policy).solve(&[time]).unwrap();
     if path.stop == Stop::Finished { path.risk[0] } else { f64::INFINITY }
 }
 
 #[test]
 fn no_kappa_does_better_than_the_tuned_one() {
     let (modes, noise) = figure_4b();
-    let best = end(&modes, &*noise, &MaxCcc::new(constant(0.4), noise.clone()), 15.0);
+    let best = end(&modes, &noise, &MaxCcc::new(constant(0.4), noise.clone()), 15.0);
     assert!((best - 0.01075).abs() < 1e-5);
+    let problem = methods::problem(&modes, &noise, &unclipped(1.0));
     for how in [Compensation::Printed, Compensation::Exact, Compensation::None] {
-        let tuned = tune_kappa(&modes, noise.clone(), constant(0.4), how, 15.0).unwrap();
+        let tuned = tune_kappa(&problem, constant(0.4), how, 15.0).unwrap();
         println!("{how:?}: {tuned:?} against {best}");
         for kappa in [0.01, 0.05, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.7, 1.0, 2.0, 5.0] {
             let policy = Proportional::new(kappa, constant(0.4), noise.clone(), how).unwrap();
-            let risk = end(&modes, &*noise, &policy, 15.0);
+            let risk = end(&modes, &noise, &policy, 15.0);
             assert!(tuned.risk <= risk * (1.0 + 1e-6), "{how:?} {kappa}: {risk} below {tuned:?}");
         }
         let policy = tuned.policy(constant(0.4), noise.clone(), how).unwrap();
-        assert!((end(&modes, &*noise, &*policy, 15.0) / tuned.risk - 1.0).abs() < 1e-6);
+        assert!((end(&modes, &noise, &policy, 15.0) / tuned.risk - 1.0).abs() < 1e-6);
         match how {
             // The errata: κ ≈ 0.4 gives 0.0173.
             Compensation::Printed => {
@@ -195,15 +206,18 @@ fn no_kappa_does_better_than_the_tuned_one() {
 fn gaussian_noise_is_not_clipped_at_equal_rate() {
     let modes = figure_4b().0.compress(1e-8).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(Gaussian::new(0.8).unwrap());
-    let tuned =
-        tune_kappa(&modes, noise.clone(), constant(0.4), Compensation::Exact, 15.0).unwrap();
+    let tune = |noise: Arc<dyn Noise>, eta, how, time| {
+        let problem = methods::problem(&modes, &noise, &unclipped(1.0));
+        tune_kappa(&problem, constant(eta), how, time)
+    };
+    let tuned = tune(noise.clone(), 0.4, Compensation::Exact, 15.0).unwrap();
     assert_eq!(tuned.kappa, f64::INFINITY);
     // Errors are not swallowed by the search.
-    let tune = |noise: Arc<dyn Noise>, eta, time| {
-        tune_kappa(&modes, noise, constant(eta), Compensation::None, time).unwrap_err().to_string()
+    let says = |noise: Arc<dyn Noise>, eta, time| {
+        tune(noise, eta, Compensation::None, time).unwrap_err().to_string()
     };
-    assert!(tune(Arc::new(StudentT::new(1.0, 1.0).unwrap()), 0.4, 15.0).contains("infinite"));
-    assert!(tune(noise, 0.4, -1.0).contains("times = -1"));
+    assert!(says(Arc::new(StudentT::new(1.0, 1.0).unwrap()), 0.4, 15.0).contains("infinite"));
+    assert!(says(noise, 0.4, -1.0).contains("times = -1"));
 }
 
 fn isotropic(norm: f64) -> Modes {
@@ -259,17 +273,17 @@ fn greedy_is_optimal_at_the_end() {
     let (modes, time) = (isotropic(1.0), 6.0);
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for noise in finite_variance() {
-        let open = end(&modes, &*noise, &Greedy::unclipped(noise.clone()), time);
-        let clipped = end(&modes, &*noise, &Greedy::clipped(noise.clone()), time);
+        let open = end(&modes, &noise, &Greedy::unclipped(noise.clone()), time);
+        let clipped = end(&modes, &noise, &Greedy::clipped(noise.clone()), time);
         assert!(clipped <= open * (1.0 + 1e-8));
         for k in 1..=20 {
-            let risk = end(&modes, &*noise, &unclipped(0.1 * f64::from(k)), time);
+            let risk = end(&modes, &noise, &unclipped(0.1 * f64::from(k)), time);
             assert!(open <= risk * (1.0 + 1e-8), "{noise:?}: {open} above {risk}");
         }
         // The greedy schedule itself, shaken.
         let times = linear_times(time, 31).unwrap();
         let policy = Greedy::clipped(noise.clone());
-        let path = Ode::new(&modes, &*noise, &policy).keep_path(true).solve(&times).unwrap();
+        let path = methods::ode(&modes, &noise, &policy).keep_path(true).solve(&times).unwrap();
         for size in [0.01, 0.1, 0.5] {
             let points = path.path.as_ref().unwrap();
             let mut shaken = |value: fn(&toclip::dynamics::PathPoint) -> f64| {
@@ -280,7 +294,7 @@ fn greedy_is_optimal_at_the_end() {
                 Schedule::new(Shape::Table { times: times.clone(), values }).unwrap()
             };
             let other = OpenLoop::new(shaken(|p| p.eta), shaken(|p| p.c));
-            let risk = end(&modes, &*noise, &other, time);
+            let risk = end(&modes, &noise, &other, time);
             assert!(clipped < risk * (1.0 + 1e-8), "{noise:?}, {size}: {clipped} above {risk}");
         }
     }
@@ -306,15 +320,16 @@ fn below_the_limit_the_risk_never_grows() {
         let modes = any_modes(&mut rng);
         for (n, inner) in fast(&noise).into_iter().enumerate() {
             if n == 0 {
-                let free = end(&modes, &*noise, &*inner, 8.0);
+                let free = end(&modes, &noise, &inner, 8.0);
                 assert!(free > 10.0 * modes.risk(), "the rate is meant to be too large: {free}");
             }
+            let problem = methods::problem(&modes, &noise, &inner);
             let policies = [
-                Margin::certified(inner.clone(), &modes, noise.clone(), 0.95).unwrap(),
-                Margin::predicted(inner.clone(), &modes, noise.clone(), 0.95, 8.0).unwrap(),
+                Margin::certified(&problem, 0.95).unwrap(),
+                Margin::predicted(&problem, 0.95, 8.0).unwrap(),
             ];
             let ends = policies.map(|policy| {
-                let path = Ode::new(&modes, &*noise, &policy).solve(&times).unwrap();
+                let path = methods::ode(&modes, &noise, &policy).solve(&times).unwrap();
                 assert_eq!(path.stop, Stop::Finished, "{k} {n}");
                 for w in path.risk.windows(2) {
                     assert!(w[1] <= w[0] * (1.0 + 1e-9), "{k} {n}: {} after {}", w[1], w[0]);
@@ -322,7 +337,7 @@ fn below_the_limit_the_risk_never_grows() {
                 path.risk[800]
             });
             if n == 4 {
-                let free = end(&modes, &*noise, &*inner, 8.0);
+                let free = end(&modes, &noise, &inner, 8.0);
                 assert!(
                     ends.iter().all(|risk| (risk / free - 1.0).abs() < 1e-7),
                     "a slow rate stays"
@@ -330,12 +345,11 @@ fn below_the_limit_the_risk_never_grows() {
             }
         }
     }
-    let slow = || Arc::new(unclipped(0.1));
-    let modes = isotropic(1.0);
+    let slow = methods::problem(&isotropic(1.0), &NoNoise, &unclipped(0.1));
     for margin in [0.0, 1.5, f64::NAN] {
-        assert!(Margin::certified(slow(), &modes, Arc::new(NoNoise), margin).is_err());
+        assert!(Margin::certified(&slow, margin).is_err());
     }
-    assert!(Margin::predicted(slow(), &modes, Arc::new(NoNoise), 0.5, f64::NAN).is_err());
+    assert!(Margin::predicted(&slow, 0.5, f64::NAN).is_err());
 }
 
 /// Skipping with the threshold among the outliers has μ < 0 and no stable learning rate: neither margin
@@ -345,11 +359,9 @@ fn a_margin_where_no_rate_is_stable_is_refused() {
     let noise: Arc<dyn Noise> = Arc::new(Rademacher::from_sigma(1.0, 0.2).unwrap());
     let step = Step::from(noise).with_rule(Rule::Skip).unwrap();
     let modes = isotropic(0.1);
-    let inner: Arc<dyn Policy> = Arc::new(OpenLoop::new(constant(0.1), constant(2.25)));
-    for refused in [
-        Margin::certified(inner.clone(), &modes, step.clone(), 0.5),
-        Margin::predicted(inner.clone(), &modes, step.clone(), 0.5, 5.0),
-    ] {
+    let inner = OpenLoop::new(constant(0.1), constant(2.25));
+    let problem = methods::problem(&modes, &step, &inner);
+    for refused in [Margin::certified(&problem, 0.5), Margin::predicted(&problem, 0.5, 5.0)] {
         let said = refused.unwrap_err().to_string();
         assert!(said.starts_with("no learning rate is stable at t = 0: mu = -"), "{said}");
     }
@@ -359,10 +371,10 @@ fn a_margin_where_no_rate_is_stable_is_refused() {
 fn half_the_predicted_limit_is_greedy_for_isotropic_data() {
     let modes = isotropic(1.0);
     for noise in finite_variance() {
-        let infinite = Arc::new(OpenLoop::unclipped(constant(f64::INFINITY)));
-        let half = Margin::predicted(infinite, &modes, noise.clone(), 0.5, 5.0).unwrap();
-        let greedy = Greedy::unclipped(noise.clone());
-        let [half, greedy] = [&half as &dyn Policy, &greedy].map(|p| end(&modes, &*noise, p, 5.0));
+        let infinite = OpenLoop::unclipped(constant(f64::INFINITY));
+        let problem = methods::problem(&modes, &noise, &infinite);
+        let half = end(&modes, &noise, &Margin::predicted(&problem, 0.5, 5.0).unwrap(), 5.0);
+        let greedy = end(&modes, &noise, &Greedy::unclipped(noise.clone()), 5.0);
         // The table is off by a square of its steps, and the greedy rate is a minimum.
         assert!((half / greedy - 1.0).abs() < 1e-4, "{noise:?}: {half} {greedy}");
     }
@@ -374,15 +386,13 @@ fn a_margin_tames_sgd_itself() {
         Modes::new(&Spectrum::power_law(300, 0.3).unwrap(), &Start::Uniform { norm: 1.0 }).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(Gaussian::new(0.3).unwrap());
     let wild: Arc<dyn Policy> = Arc::new(unclipped(30.0));
-    let run = |policy: Arc<dyn Policy>| {
-        Sgd::new(&modes, noise.clone(), policy).unwrap().run(1, 0, &[8.0])
-    };
-    assert!(matches!(run(wild.clone()).stop, Stop::Diverged { .. }));
-    for policy in [
-        Margin::certified(wild.clone(), &modes, noise.clone(), 0.5).unwrap(),
-        Margin::predicted(wild.clone(), &modes, noise.clone(), 0.5, 8.0).unwrap(),
-    ] {
-        let expected = end(&modes, &*noise, &policy, 8.0);
+    let run = |policy: Arc<dyn Policy>| methods::sgd(&modes, &noise, &policy).run(1, 0, &[8.0]);
+    let problem = methods::problem(&modes, &noise, &wild);
+    assert!(matches!(run(wild).stop, Stop::Diverged { .. }));
+    for policy in
+        [Margin::certified(&problem, 0.5).unwrap(), Margin::predicted(&problem, 0.5, 8.0).unwrap()]
+    {
+        let expected = end(&modes, &noise, &policy, 8.0);
         let risk = run(Arc::new(policy)).risk[0];
         assert!(
             risk < 0.5 * modes.risk() && (risk / expected - 1.0).abs() < 0.3,
@@ -409,11 +419,12 @@ fn online_rules_lose_little_against_the_oracle() {
     ];
     for noise in noises {
         let exact = Compensation::Exact;
-        let tuned = tune_kappa(&modes, noise.clone(), constant(0.4), exact, 15.0).unwrap();
+        let problem = methods::problem(&modes, &noise, &unclipped(1.0));
+        let tuned = tune_kappa(&problem, constant(0.4), exact, 15.0).unwrap();
         let kappa = tuned.kappa.min(Proportional::HUBER);
         let oracle = Proportional::new(kappa, constant(0.4), noise.clone(), exact).unwrap();
         let ends = |policy: Arc<dyn Policy>| -> Vec<f64> {
-            let sgd = Collapsed::new(&modes, noise.clone(), policy).unwrap();
+            let sgd = methods::collapsed(&modes, &noise, &policy);
             (0..100u64).into_par_iter().map(|i| sgd.run(7, i, &[15.0]).risk[0]).collect()
         };
         let told = ends(Arc::new(oracle.clone()));
@@ -448,25 +459,22 @@ fn the_full_and_the_collapsed_run_follow_the_same_session() {
         let mean = ends.iter().sum::<f64>() / 60.0;
         (mean, ends.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / 60.0 / 59.0)
     };
-    let full = statistics(&Sgd::new(&modes, noise.clone(), online.clone()).unwrap());
-    let collapsed = statistics(&Collapsed::new(&modes, noise.clone(), online).unwrap());
+    let full = statistics(&methods::sgd(&modes, &noise, &online));
+    let collapsed = statistics(&methods::collapsed(&modes, &noise, &online));
     let apart = (full.0 - collapsed.0).abs() / (full.1 + collapsed.1).sqrt();
     assert!(apart < 5.0, "{full:?} {collapsed:?}");
     // And it is the session they follow, not the risk: that takes no step in the beginning.
-    let first = Collapsed::new(&modes, noise.clone(), Arc::new(LookTwice)).unwrap();
+    let first = methods::collapsed(&modes, &noise, &LookTwice);
     let time = 1.0 / modes.dim();
     let path = first.run(1, 0, &[0.0, time, 2.0 * time, 3.0 * time]);
     assert!(path.risk[1] == path.risk[2] && path.risk[2] != path.risk[3], "{:?}", path.risk);
-    let path = Sgd::new(&modes, noise, Arc::new(LookTwice)).unwrap().run(
-        1,
-        0,
-        &[0.0, time, 2.0 * time, 3.0 * time],
-    );
+    let path =
+        methods::sgd(&modes, &noise, &LookTwice).run(1, 0, &[0.0, time, 2.0 * time, 3.0 * time]);
     assert!(path.risk[1] == path.risk[2] && path.risk[2] != path.risk[3], "{:?}", path.risk);
 }
 
 /// Takes no step until it has seen two residuals.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct LookTwice;
 
 impl Policy for LookTwice {

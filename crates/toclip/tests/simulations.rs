@@ -4,18 +4,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod methods;
+
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use std::sync::Arc;
 use toclip::convergence::Convergence;
-use toclip::dynamics::{Collapsed, Hsgd, Ode, Simulator};
+use toclip::dynamics::Simulator;
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT};
-use toclip::policy::{OpenLoop, Policy, Schedule};
+use toclip::policy::OpenLoop;
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
-use toclip::{Memory, Momentum, Rule, Step};
+use toclip::{Memory, Momentum, Optimizer, Problem, Rule, Step};
 
 /// Blocks of one, two, three and more directions: each has its own way of drawing $\chi^2$.
 const BLOCKS: [(f64, u64); 5] = [(1.0, 5), (0.5, 4), (0.25, 2), (0.1, 1), (0.05, 3)];
@@ -30,8 +32,8 @@ fn isotropic(d: u64) -> toclip::Result<Modes> {
     Modes::new(&Spectrum::isotropic(d)?, &Start::Uniform { norm: 1.0 })
 }
 
-fn constant(eta: f64, c: f64) -> Arc<dyn Policy> {
-    Arc::new(OpenLoop::new(Schedule::constant(eta).unwrap(), Schedule::constant(c).unwrap()))
+fn constant(eta: f64, c: f64) -> OpenLoop {
+    OpenLoop::constant(eta, c).unwrap()
 }
 
 /// Risk and distance at each of some times.
@@ -157,7 +159,7 @@ fn collapsed_sgd_has_the_distribution_of_the_full_iteration() {
             .map(|seed| plain_sgd(&*noise, eta, c, &times, seed))
             .collect();
         let collapsed = |blocks: &[(f64, u64)]| {
-            Collapsed::new(&modes(blocks, 1.0), Arc::clone(&noise), constant(eta, c)).unwrap()
+            methods::collapsed(&modes(blocks, 1.0), &noise, &constant(eta, c))
         };
         let statistic = largest_statistic(&plain, &simulated(&collapsed(&BLOCKS), &times, runs));
         assert!(statistic < critical(runs, 5e-8), "{}: {statistic}", noise.describe());
@@ -178,7 +180,7 @@ fn collapsed_hsgd_has_the_distribution_of_the_full_equation() {
     let noise: Arc<dyn Noise> = Arc::new(Laplace::new(0.5).unwrap());
     let plain: Vec<Path> =
         (0..runs).into_par_iter().map(|seed| plain_hsgd(&*noise, eta, c, &times, seed)).collect();
-    let hsgd = Hsgd::new(&modes(&BLOCKS, 1.0), noise, constant(eta, c)).unwrap();
+    let hsgd = methods::hsgd(&modes(&BLOCKS, 1.0), &noise, &constant(eta, c));
     let statistic = largest_statistic(&plain, &simulated(&hsgd, &times, runs));
     assert!(statistic < critical(runs, 2.5e-7), "{statistic}");
 }
@@ -192,9 +194,9 @@ fn means_are_within_the_inverse_root_of_d_of_the_ode() {
     for d in [400, 1600, 6400] {
         let blocks = [(1.0, d / 2), (0.5, d)];
         let (modes, policy) = (modes(&blocks, 1.0), constant(0.7, 0.9));
-        let theory = Ode::new(&modes, &*noise, &*policy).solve(&times).unwrap();
-        let sgd = Collapsed::new(&modes, Arc::clone(&noise), Arc::clone(&policy)).unwrap();
-        let hsgd = Hsgd::new(&modes, Arc::clone(&noise), Arc::clone(&policy)).unwrap();
+        let theory = methods::ode(&modes, &noise, &policy).solve(&times).unwrap();
+        let sgd = methods::collapsed(&modes, &noise, &policy);
+        let hsgd = methods::hsgd(&modes, &noise, &policy);
         for simulator in [&sgd as &dyn Simulator, &hsgd] {
             let mean = Ensemble::new(400, 5).run(simulator, &times, None).unwrap().risk.mean;
             for (mean, exact) in mean.iter().zip(&theory.risk) {
@@ -209,8 +211,8 @@ fn means_are_within_the_inverse_root_of_d_of_the_ode() {
 fn threads_change_no_bit_of_a_simulation() {
     let noise: Arc<dyn Noise> = Arc::new(StudentT::new(1.0, 0.5).unwrap());
     let modes = modes(&BLOCKS, 1.0);
-    let sgd = Collapsed::new(&modes, Arc::clone(&noise), constant(0.7, 0.9)).unwrap();
-    let hsgd = Hsgd::new(&modes, noise, constant(0.7, 0.9)).unwrap();
+    let sgd = methods::collapsed(&modes, &noise, &constant(0.7, 0.9));
+    let hsgd = methods::hsgd(&modes, &noise, &constant(0.7, 0.9));
     for simulator in [&sgd as &dyn Simulator, &hsgd] {
         let summaries = [1, 2, 5].map(|threads| {
             let ensemble = Ensemble::new(300, 8).threads(threads);
@@ -224,17 +226,10 @@ fn threads_change_no_bit_of_a_simulation() {
 
 #[test]
 fn the_rate_of_theorem_1_is_one_half() {
-    let experiment = Convergence {
-        time: 10.0,
-        runs: 300,
-        seed: 4,
-        confidence: 0.9999,
-        threads: None,
-        momentum: None,
-    };
-    let noise = Arc::new(Gaussian::new(0.5).unwrap());
-    let dims = [100, 1000, 10_000];
-    let rate = experiment.measure(&dims, &isotropic, noise, constant(0.7, 0.9), None).unwrap();
+    let experiment =
+        Convergence { time: 10.0, runs: 300, seed: 4, confidence: 0.9999, threads: None };
+    let family = |d| Problem::new(isotropic(d)?, Gaussian::new(0.5)?, constant(0.7, 0.9));
+    let rate = experiment.measure(&[100, 1000, 10_000], &family, None).unwrap();
     // Measured elsewhere, with an error taken to be as large as ours: 4 standard errors of the
     // difference at three points, false alarm 2e-4.
     for (gap, known) in rate.gaps.iter().zip([3.91e-2, 1.27e-2, 4.03e-3]) {
@@ -249,10 +244,7 @@ fn the_rate_of_theorem_1_is_one_half() {
     assert!(rate.high - rate.low < 0.1, "{rate:?}");
     let two = Convergence { threads: Some(2), runs: 20, ..experiment.clone() };
     let one = Convergence { threads: Some(1), ..two.clone() };
-    let measure = |e: Convergence| {
-        let noise = Arc::new(Gaussian::new(0.5).unwrap());
-        e.measure(&[100, 200], &isotropic, noise, constant(0.7, 0.9), None).unwrap()
-    };
+    let measure = |e: Convergence| e.measure(&[100, 200], &family, None).unwrap();
     assert_eq!(measure(one), measure(two));
 }
 
@@ -260,24 +252,21 @@ fn the_rate_of_theorem_1_is_one_half() {
 /// The interval holds the slope with a confidence of 0.9999; it is that of fixed seeds.
 #[test]
 fn by_value_and_momentum_approach_their_odes_at_the_same_rate() {
-    let noise = || Arc::new(Gaussian::new(0.5).unwrap());
+    let step = Step::new(Gaussian::new(0.5).unwrap());
     let average = Momentum::average(Memory::Delta(2.0)).unwrap();
     let cases = [
-        (Step::new(noise()).with_rule(Rule::ByValue).unwrap(), None),
-        (Step::new(noise()), Some(average)),
+        (step.clone().with_rule(Rule::ByValue).unwrap(), Optimizer::Sgd),
+        (step, Optimizer::Momentum(average)),
     ];
-    for (step, momentum) in cases {
-        let experiment = Convergence {
-            time: 1.0,
-            runs: 60,
-            seed: 5,
-            confidence: 0.9999,
-            threads: None,
-            momentum,
+    for (step, optimizer) in cases {
+        let experiment =
+            Convergence { time: 1.0, runs: 60, seed: 5, confidence: 0.9999, threads: None };
+        let family = |d| {
+            let problem = Problem::new(isotropic(d)?, step.clone(), constant(0.7, 0.9))?;
+            problem.with_optimizer(optimizer)
         };
-        let rate =
-            experiment.measure(&[100, 1000], &isotropic, step, constant(0.7, 0.9), None).unwrap();
-        assert!(rate.low < -0.5 && -0.5 < rate.high, "{momentum:?}: {rate:?}");
-        assert!(rate.high - rate.low < 0.5, "{momentum:?}: {rate:?}");
+        let rate = experiment.measure(&[100, 1000], &family, None).unwrap();
+        assert!(rate.low < -0.5 && -0.5 < rate.high, "{optimizer:?}: {rate:?}");
+        assert!(rate.high - rate.low < 0.5, "{optimizer:?}: {rate:?}");
     }
 }

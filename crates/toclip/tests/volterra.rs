@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 mod common;
+mod methods;
 
 use common::{cases, constant, power_law, worst};
 use proptest::prelude::*;
 use std::sync::Arc;
-use toclip::dynamics::{Ode, Stop, Volterra, linear_times, log_times};
+use toclip::dynamics::{Stop, Volterra, linear_times, log_times};
 use toclip::noise::{Gaussian, Laplace, NoNoise, Noise, Rademacher, StudentT, Uniform};
 use toclip::policy::{Compensation, Control, OpenLoop, Policy, Proportional, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
@@ -16,7 +17,7 @@ use toclip::spectrum::{Modes, Spectrum, Start};
 fn every_reference_curve_is_met() {
     for case in cases() {
         for rtol in [1e-4, 1e-6, 1e-9, 1e-12] {
-            let equation = Volterra::new(&case.modes, &*case.noise, &*case.policy);
+            let equation = methods::volterra(&case.modes, &case.noise, &case.policy);
             let solution = equation.tolerance(rtol, 0.0).solve(&case.times()).unwrap();
             let error = worst(&case, &solution.trajectory);
             let counts = solution.trajectory.counts;
@@ -30,7 +31,7 @@ fn every_reference_curve_is_met() {
 #[test]
 fn the_path_is_that_of_the_reference() {
     for case in cases().iter().filter(|case| !case.name.contains("max-CCC")) {
-        let equation = Volterra::new(&case.modes, &*case.noise, &*case.policy).keep_path(true);
+        let equation = methods::volterra(&case.modes, &case.noise, &case.policy).keep_path(true);
         let path = equation.solve(&case.times()).unwrap().trajectory.path.unwrap();
         let close = |a: f64, b: f64| a == b || (a / b - 1.0).abs() < 1e-8;
         for (row, point) in case.rows.iter().zip(path) {
@@ -52,7 +53,7 @@ fn isotropic_and_unclipped_splits_in_closed_form() {
     let policy = constant(eta, f64::INFINITY);
     let times: Vec<f64> = std::iter::once(0.0).chain(log_times(1e-3, 30.0, 40).unwrap()).collect();
     let solution =
-        Volterra::new(&modes, &noise, &policy).tolerance(1e-10, 0.0).solve(&times).unwrap();
+        methods::volterra(&modes, &noise, &policy).tolerance(1e-10, 0.0).solve(&times).unwrap();
     let rate = 2.0 * eta - eta * eta;
     let rest = 0.5 * eta * eta * sigma * sigma / rate;
     for (k, t) in times.iter().enumerate() {
@@ -73,7 +74,7 @@ fn gradient_flow_depends_on_gamma_alone() {
     let modes = power_law(50, 0.9);
     let (noise, policy) = (StudentT::new(1.2, 0.4).unwrap(), constant(0.8, 0.5));
     let solution =
-        Volterra::new(&modes, &noise, &policy).solve(&linear_times(20.0, 9).unwrap()).unwrap();
+        methods::volterra(&modes, &noise, &policy).solve(&linear_times(20.0, 9).unwrap()).unwrap();
     for (k, gamma) in solution.gamma.iter().enumerate() {
         let flow: f64 = modes
             .modes()
@@ -93,9 +94,12 @@ fn events_are_those_of_the_ode() {
     let times = linear_times(30.0, 31).unwrap();
     let policy = constant(0.5, 0.5);
     let target = 0.6 * modes.risk();
-    let ode = Ode::new(&modes, &noise, &policy).tolerance(1e-10, 0.0).target(target).solve(&times);
-    let here =
-        Volterra::new(&modes, &noise, &policy).tolerance(1e-10, 0.0).target(target).solve(&times);
+    let ode =
+        methods::ode(&modes, &noise, &policy).tolerance(1e-10, 0.0).target(target).solve(&times);
+    let here = methods::volterra(&modes, &noise, &policy)
+        .tolerance(1e-10, 0.0)
+        .target(target)
+        .solve(&times);
     let (ode, here) = (ode.unwrap(), here.unwrap());
     let Stop::TargetReached { t } = ode.stop else { panic!("{:?}", ode.stop) };
     let Stop::TargetReached { t: same } = here.trajectory.stop else { panic!() };
@@ -106,7 +110,7 @@ fn events_are_those_of_the_ode() {
     // R = R(0) e^{3t} and the limit is 1e10 m2(0) = 2e10 R(0).
     let modes = Modes::new(&Spectrum::isotropic(50).unwrap(), &Start::Uniform { norm: 1.0 });
     let (modes, policy) = (modes.unwrap(), constant(3.0, f64::INFINITY));
-    let path = Volterra::new(&modes, &NoNoise, &policy).solve(&times).unwrap().trajectory;
+    let path = methods::volterra(&modes, &NoNoise, &policy).solve(&times).unwrap().trajectory;
     let Stop::Diverged { t } = path.stop else { panic!("{:?}", path.stop) };
     assert!((t - 2e10_f64.ln() / 3.0).abs() < 1e-7, "{t}");
     assert_eq!(path.times.len(), 8);
@@ -114,7 +118,7 @@ fn events_are_those_of_the_ode() {
 }
 
 /// No clipping after a given time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct LetGo(f64);
 
 impl Policy for LetGo {
@@ -136,7 +140,8 @@ fn infinite_variance_unclipped_diverges_at_once() {
     let (modes, noise) = (power_law(50, 0.5), StudentT::new(1.0, 0.5).unwrap());
     let times = linear_times(5.0, 6).unwrap();
     for start in [0.0, 2.5] {
-        let path = Volterra::new(&modes, &noise, &LetGo(start)).solve(&times).unwrap().trajectory;
+        let path =
+            methods::volterra(&modes, &noise, &LetGo(start)).solve(&times).unwrap().trajectory;
         assert_eq!(path.stop, Stop::InfiniteVariance { t: start });
         assert_eq!(path.times, times[..=(start as usize)]);
         assert!(path.risk.iter().all(|r| r.is_finite()));
@@ -144,7 +149,7 @@ fn infinite_variance_unclipped_diverges_at_once() {
 }
 
 /// Another threshold below a given risk: a jump that no breakpoint announces.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Switch(f64);
 
 impl Policy for Switch {
@@ -162,8 +167,9 @@ fn a_rule_that_jumps_with_the_risk_is_followed() {
     let (modes, noise) = (power_law(20, 0.5), Gaussian::new(0.4).unwrap());
     let policy = Switch(0.6 * modes.risk());
     let rtol = 1e-9;
-    let ode = Ode::new(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
-    let here = Volterra::new(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
+    let ode = methods::ode(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
+    let here =
+        methods::volterra(&modes, &noise, &policy).tolerance(rtol, 0.0).solve(&[6.0]).unwrap();
     let error = here.trajectory.risk[0] / ode.risk[0] - 1.0;
     println!("{error:e} {:?}", here.trajectory.counts);
     assert!(error.abs() < 2.0 * rtol, "{error:e}");
@@ -172,8 +178,8 @@ fn a_rule_that_jumps_with_the_risk_is_followed() {
 #[test]
 fn impossible_requests_are_refused_with_a_message() {
     let (modes, policy) = (power_law(5, 1.0), constant(0.5, 0.5));
-    let equation = Volterra::new(&modes, &NoNoise, &policy);
-    let says = |e: Volterra<'_>, times: &[f64]| e.solve(times).unwrap_err().to_string();
+    let equation = methods::volterra(&modes, &NoNoise, &policy);
+    let says = |e: Volterra, times: &[f64]| e.solve(times).unwrap_err().to_string();
     assert!(says(equation.clone(), &[]).contains("at least one time"));
     assert!(says(equation.clone(), &[1.0, 0.5]).contains("times must increase"));
     assert!(says(equation.clone().tolerance(2.0, 0.0), &[1.0]).contains("rtol = 2 is not allowed"));
@@ -191,7 +197,7 @@ fn any_noise() -> impl Strategy<Value = Arc<dyn Noise>> {
     })
 }
 
-fn any_policy(kind: usize, eta: f64, c: f64, end: f64, noise: &Arc<dyn Noise>) -> Box<dyn Policy> {
+fn any_policy(kind: usize, eta: f64, c: f64, end: f64, noise: &Arc<dyn Noise>) -> Arc<dyn Policy> {
     let shape = match kind {
         0 => Shape::Constant { value: eta },
         1 => Shape::Cosine { from: eta, to: 0.0, over: 0.8 * end, warmup: 0.1 * end },
@@ -202,11 +208,11 @@ fn any_policy(kind: usize, eta: f64, c: f64, end: f64, noise: &Arc<dyn Noise>) -
             let noise = noise.clone();
             let eta = Schedule::constant(eta).unwrap();
             let kappa = c.max(0.3);
-            return Box::new(Proportional::new(kappa, eta, noise, compensation).unwrap());
+            return Arc::new(Proportional::new(kappa, eta, noise, compensation).unwrap());
         }
         _ => Shape::Polynomial { from: eta, to: 0.0, over: end, power: 2.0, warmup: 0.0 },
     };
-    Box::new(OpenLoop::new(Schedule::new(shape).unwrap(), Schedule::constant(c).unwrap()))
+    Arc::new(OpenLoop::new(Schedule::new(shape).unwrap(), Schedule::constant(c).unwrap()))
 }
 
 proptest! {
@@ -224,9 +230,9 @@ proptest! {
         let modes = power_law(dim, exponent);
         let policy = any_policy(kind, eta, log_c.exp(), end, &noise);
         let times = linear_times(end, 17).unwrap();
-        let ode = Ode::new(&modes, &*noise, &*policy).tolerance(1e-9, 0.0).solve(&times).unwrap();
+        let ode = methods::ode(&modes, &noise, &policy).tolerance(1e-9, 0.0).solve(&times).unwrap();
         let here =
-            Volterra::new(&modes, &*noise, &*policy).tolerance(1e-9, 0.0).solve(&times).unwrap();
+            methods::volterra(&modes, &noise, &policy).tolerance(1e-9, 0.0).solve(&times).unwrap();
         let here = here.trajectory;
         prop_assert_eq!(&ode.times, &here.times);
         for k in 0..ode.times.len() {

@@ -11,7 +11,7 @@ use serde_json::json;
 use toclip::convergence::{Convergence, ConvergenceRate, DimensionGap};
 use toclip::policy::{OpenLoop, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
-use toclip::{Memory, Momentum, Rule, Step};
+use toclip::{Memory, Momentum, Optimizer, Problem, Rule, Step};
 
 use crate::arguments::{self, NoiseArgs, PointOrRange};
 use crate::output::{Table, files, plots, progress_bar, result, terminal};
@@ -122,12 +122,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let clip = Schedule::constant(args.clip).context("--clip")?;
     let policy =
         OpenLoop::new(Schedule::constant(args.learning_rate).context("--learning-rate")?, clip);
+    let step = Step::new(noise).with_rule(arguments::rule(&args.rule)?)?;
+    let optimizer = args.momentum()?.map_or(Optimizer::Sgd, Optimizer::Momentum);
     let share = args.eigenvalues.len() as u64;
     let family = |d: u64| {
         let each = (d / share).max(1);
         let block = |&value: &f64| Block { value, multiplicity: each };
         let blocks: Vec<Block> = args.eigenvalues.iter().map(block).collect();
-        Modes::new(&Spectrum::from_blocks(&blocks)?, &Start::Uniform { norm: 1.0 })
+        let modes = Modes::new(&Spectrum::from_blocks(&blocks)?, &Start::Uniform { norm: 1.0 })?;
+        let problem = Problem::new(modes, step.clone(), policy.clone())?;
+        problem.with_optimizer(optimizer)
     };
     let experiment = Convergence {
         time: args.time,
@@ -135,13 +139,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         seed: args.seed,
         confidence: args.confidence,
         threads: args.threads,
-        momentum: args.momentum()?,
     };
-    let step = Step::new(noise).with_rule(arguments::rule(&args.rule)?)?;
     if *step.rule() == Rule::Normalise && args.clip.is_infinite() {
         bail!("--rule normalise needs the length of a step: give --clip as a number");
     }
-    let collapses = experiment.momentum.is_none() && step.rule().is_radial();
+    let collapses = optimizer == Optimizer::Sgd && step.rule().is_radial();
     let dims = match &args.dims {
         Some(dims) => dims.clone(),
         None => if collapses { "1e2..1e6" } else { "1e2..3e3" }.parse().map_err(Error::msg)?,
@@ -150,7 +152,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let bar = progress_bar(dims.0.len() as u64 * args.runs, "runs", args.quiet);
     let progress = |done| bar.set_position(done);
     let describe = step.describe();
-    let rate = experiment.measure(&dims.0, &family, step, Arc::new(policy), Some(&progress))?;
+    let rate = experiment.measure(&dims.0, &family, Some(&progress))?;
     bar.finish_and_clear();
     if let Some(path) = &args.out {
         files::write(path, &table(&rate).csv()?)?;

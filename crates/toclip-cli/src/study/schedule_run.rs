@@ -8,7 +8,7 @@ use toclip::policy::{Schedule, Shape};
 use toclip::verdict::{Candidate, End, Rate, Threshold};
 
 use crate::experiment::run::run_all;
-use crate::experiment::{Experiment, Method, Origin, Problem, band_edges};
+use crate::experiment::{Experiment, Method, Origin, Prepared, band_edges};
 use crate::plot::{Axis, Chart, Series};
 
 /// A rule with its threshold, and a learning rate.
@@ -45,7 +45,7 @@ impl ScheduleRun {
     ) -> Result<Self> {
         let methods = if simulate { vec![Method::Ode, Method::Sgd] } else { vec![Method::Ode] };
         let experiment = Experiment { methods, ..experiment };
-        let curves = run_all(&experiment, &Problem::new(&experiment, origin)?)?;
+        let curves = run_all(&experiment, &Prepared::new(&experiment, origin)?)?;
         let path = curves.iter().find_map(|curve| curve.path().cloned());
         let runs = curves.iter().find_map(|curve| curve.band().cloned());
         let path = path.context("the ODE gave no path")?;

@@ -10,7 +10,6 @@ use faer::{Mat, MatRef, Side};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toclip::dynamics::StreamData;
-use toclip::model::TeacherModes;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip_words::short;
 
@@ -316,10 +315,10 @@ impl Design {
     ///
     /// # Errors
     /// [`Error::Theory`] for vectors that do not fit.
-    pub fn teacher_modes(&self, teacher: &[f64], start: &[f64]) -> Result<TeacherModes> {
+    pub fn teacher_modes(&self, teacher: &[f64], start: &[f64]) -> Result<Modes> {
         let spectrum = Spectrum::from_eigenvalues(&self.eigenvalues)?;
         let along = |v: &[f64]| Start::Coordinates { values: self.project(v) };
-        Ok(TeacherModes::started_at(&spectrum, &along(teacher), &along(start))?)
+        Ok(Modes::with_teacher(&spectrum, &along(teacher), &along(start))?)
     }
 
     /// $\Vert x_k\Vert ^2/d$: its mean and standard deviation. The theory assumes 1.

@@ -3,10 +3,10 @@ use crate::{Features, Matrix, Samples};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
-use std::sync::Arc;
-use toclip::dynamics::StreamData;
+use toclip::Problem;
+use toclip::dynamics::{Ode, Stream, StreamData};
 use toclip::ensemble::Ensemble;
-use toclip::model::{GlmOde, GlmStream, GlmSummary, Logistic, Measures};
+use toclip::model::{Logistic, Measures};
 use toclip::policy::{OpenLoop, Schedule};
 
 /// Gaussian features of variance 1 and 1/4 by turns, labels from σ(<x, w>) with w = (size, …).
@@ -110,14 +110,13 @@ fn gaussian_features_with_labels_of_the_model_follow_the_ode() {
     let model = Logistic::new(0.0).unwrap();
     let policy = OpenLoop::new(Schedule::constant(0.8).unwrap(), Schedule::constant(0.35).unwrap());
     let times = [5.0, 10.0, 30.0];
-    let path = GlmOde::new(&modes, &model, &policy).solve(&times).unwrap();
+    let problem = Problem::of_model(modes, model, policy.clone()).unwrap();
+    let path = Ode::new(&problem).unwrap().solve(&times).unwrap();
     let data = StreamData { targets: labels, ..design.into_data(start, optimum) };
-    let stream = GlmStream::new(data, Arc::new(model), Arc::new(policy)).unwrap();
+    let stream = Stream::new(data, policy).unwrap().with_model(model).unwrap();
     let stream = stream.with_replacement().with_drawn_labels();
-    let ensemble = Ensemble::new(60, 2);
-    let runs = stream.runs(&ensemble, &times, &|| ()).unwrap();
-    let band = GlmSummary::of_measured(&times, &runs, &ensemble.probabilities).unwrap();
-    for (k, at) in path.overlaps.iter().enumerate() {
+    let band = Ensemble::new(60, 2).run(&stream, &times, None).unwrap().measures.unwrap();
+    for (k, at) in path.overlaps.iter().flatten().enumerate() {
         let exact = Measures::new(&model, at);
         for (name, band, exact) in
             [("Q", &band.q, at.q), ("P", &band.p, at.p), ("loss", &band.loss, exact.loss)]

@@ -3,7 +3,7 @@ use crate::{ChanceBias, Features, Matrix, Samples};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
-use std::sync::Arc;
+use toclip::Problem;
 use toclip::dynamics::{Ode, Stream, StreamData};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::Empirical;
@@ -70,7 +70,7 @@ impl Case {
             covariance: self.design.covariance(),
             dim: self.design.dim(),
         };
-        let stream = Stream::new(data, Arc::new(self.policy.clone())).unwrap();
+        let stream = Stream::new(data, self.policy.clone()).unwrap();
         Ensemble::new(400, 1).run(&stream, &self.times, None).unwrap()
     }
 
@@ -84,7 +84,10 @@ impl Case {
         let noise = Empirical::new(&self.fit.residuals(&self.design).unwrap().values).unwrap();
         let gap: Vec<f64> = self.start.iter().zip(&self.fit.optimum).map(|(a, b)| a - b).collect();
         let modes = self.design.modes(&gap).unwrap();
-        Ode::new(&modes, &noise, &self.policy).solve(&self.times).unwrap().risk
+        {
+            let problem = Problem::new(modes, noise, self.policy.clone()).unwrap();
+            Ode::new(&problem).unwrap().solve(&self.times).unwrap().risk
+        }
     }
 }
 
@@ -179,7 +182,8 @@ fn independent_noise_that_never_is_clipped_gives_the_ode_back() {
     let gap: Vec<f64> = case.start.iter().zip(&case.fit.optimum).map(|(a, b)| a - b).collect();
     let modes = case.design.modes(&gap).unwrap();
     let policy = OpenLoop::unclipped(Schedule::constant(ETA).unwrap());
-    let ode = Ode::new(&modes, &noise, &policy).solve(&case.times).unwrap().risk;
+    let problem = Problem::new(modes, noise, policy).unwrap();
+    let ode = Ode::new(&problem).unwrap().solve(&case.times).unwrap().risk;
     for (a, b) in one.with_replacement.iter().zip(ode) {
         // Along 60 directions the mean of ε² weighted by x_i² is off by sqrt(6/1500) each, and
         // by some 1% in all.

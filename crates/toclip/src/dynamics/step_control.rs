@@ -74,7 +74,7 @@ pub(crate) const SHORTEN: &str =
 /// Solves an equation up to `last`.
 ///
 /// # Errors
-/// [`Error::Invalid`] for more steps than [`StepControl::most_steps`].
+/// [`Error::TooManySteps`] for more steps than [`StepControl::most_steps`].
 pub(crate) fn solve<S: Stepper>(
     solver: &mut S,
     policy: &dyn Policy,
@@ -96,9 +96,7 @@ pub(crate) fn solve<S: Stepper>(
         while solver.time() < end {
             let t = solver.time();
             if counts.steps + counts.rejected >= most_steps {
-                return Err(Error::Invalid(format!(
-                    "{most_steps} {unit} only reached t = {t} of {last}; {remedy}"
-                )));
+                return Err(Error::TooManySteps { most: most_steps, unit, t, last, remedy });
             }
             let left = end - t;
             let h = next.min(solver.longest());

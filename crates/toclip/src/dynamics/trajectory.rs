@@ -53,14 +53,15 @@ impl Trajectory {
     /// are the same.
     ///
     /// ```
+    /// use toclip::Problem;
     /// use toclip::dynamics::Ode;
     /// use toclip::noise::NoNoise;
-    /// use toclip::policy::{OpenLoop, Schedule};
+    /// use toclip::policy::OpenLoop;
     /// use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
     ///
     /// let modes = Modes::new(&Spectrum::isotropic(10)?, &Start::Uniform { norm: 1.0 })?;
-    /// let policy = OpenLoop::new(Schedule::constant(0.8)?, Schedule::constant(0.5)?);
-    /// let path = Ode::new(&modes, &NoNoise, &policy).keep_path(true).solve(&[0.0])?;
+    /// let problem = Problem::new(modes, NoNoise, OpenLoop::constant(0.8, 0.5)?)?;
+    /// let path = Ode::new(&problem)?.keep_path(true).solve(&[0.0])?;
     /// // To where the norm of K is 4.
     /// let there = path.clone().rescaled(&Rescaling::new(4.0)?.inverse());
     /// assert_eq!((there.risk[0], there.distance[0]), (path.risk[0], path.distance[0] / 4.0));

@@ -109,6 +109,11 @@ pub struct Statistics {
 }
 
 impl Summary {
+    /// The statistics of a measure of a model; `None` where the runs do not have it.
+    pub fn get(&self, quantity: Quantity) -> Option<&Statistics> {
+        self.measures.as_ref()?.get(quantity)
+    }
+
     /// The statistics of runs saved at `times`, however they were computed.
     ///
     /// Quantiles interpolate linearly between order statistics (type 7 of Hyndman and Fan, 1996).

@@ -6,7 +6,7 @@
 //! which does not decrease in $\kappa$ as $\psi$ and $r$ do not decrease in $u$: **there is one fixed
 //! point at most**, for every convex loss and every threshold.
 
-use super::{Coefficients, Model, Overlaps};
+use super::{Coefficients, Model, ModelError, Overlaps};
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use serde::Serialize;
@@ -42,7 +42,7 @@ const LONGEST: f64 = 1e8;
 ///
 /// # Errors
 /// [`Error::Parameter`] for a threshold that is not positive or a $V$ that is not positive and finite;
-/// [`Error::Invalid`] if there is no fixed point.
+/// [`Error::Model`] if there is no fixed point.
 pub fn fixed_point(model: &dyn Model, v: f64, c: f64) -> Result<Stationary> {
     check_threshold(c)?;
     check_teacher(v)?;
@@ -65,10 +65,8 @@ pub fn fixed_point(model: &dyn Model, v: f64, c: f64) -> Result<Stationary> {
     while !(sign * force(sign * high) >= 0.0) {
         (low, high) = (high, 2.0 * high);
         if high * v.sqrt() > LONGEST {
-            return Err(Error::Invalid(format!(
-                "{} clipped at {c} has no fixed point: the logits grow without bound",
-                model.describe()
-            )));
+            let model = model.describe();
+            return Err(Error::Model(ModelError::NoFixedPoint { model, c }));
         }
     }
     for _ in 0..100 {

@@ -10,7 +10,7 @@
 //! faster with the threshold $c$ than at any learning rate without one exactly where CCC > 1**. That is
 //! a statement about directions, which the bias of the norm does not touch.
 
-use super::{Model, Overlaps};
+use super::{Model, ModelError, Overlaps};
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use crate::numerics::maximise::{log_grid, maximise_on};
@@ -36,7 +36,7 @@ use serde::Serialize;
 ///
 /// # Errors
 /// [`Error::Parameter`] for a threshold that is not positive; [`Error::InfiniteVariance`] where
-/// residuals have infinite variance without clipping; [`Error::Invalid`] where $b = 0$ and the labels
+/// residuals have infinite variance without clipping; [`Error::Model`] where $b = 0$ and the labels
 /// say nothing about the teacher.
 pub fn ccc(model: &dyn Model, at: &Overlaps, c: f64) -> Result<f64> {
     check_threshold(c)?;
@@ -45,7 +45,7 @@ pub fn ccc(model: &dyn Model, at: &Overlaps, c: f64) -> Result<f64> {
 
 /// The threshold with the largest [`ccc`], and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct GlmBestThreshold {
+pub struct DirectionThreshold {
     /// $c$; infinite where it is best not to clip.
     pub c: f64,
     /// CCC at $c$; one where it is best not to clip.
@@ -64,16 +64,16 @@ pub struct GlmBestThreshold {
 ///
 /// # Errors
 /// As [`ccc`].
-pub fn best_threshold(model: &dyn Model, at: &Overlaps) -> Result<GlmBestThreshold> {
+pub fn best_threshold(model: &dyn Model, at: &Overlaps) -> Result<DirectionThreshold> {
     let open = unclipped(model, at)?;
     let size = model.coefficients(at, f64::INFINITY).m2.sqrt();
     let grid = log_grid(1e-4 * size, 100.0 * size, 8.0);
     let (c, ccc) = maximise_on(&grid, |c| signal(model, at, c) / open);
     // Not clipping wins ties.
     if ccc > 1.0 + 1e-9 {
-        Ok(GlmBestThreshold { c, ccc })
+        Ok(DirectionThreshold { c, ccc })
     } else {
-        Ok(GlmBestThreshold { c: f64::INFINITY, ccc: 1.0 })
+        Ok(DirectionThreshold { c: f64::INFINITY, ccc: 1.0 })
     }
 }
 
@@ -89,11 +89,7 @@ fn unclipped(model: &dyn Model, at: &Overlaps) -> Result<f64> {
         return Err(Error::InfiniteVariance);
     }
     if open.b == 0.0 || !(open.m2 > 0.0) {
-        return Err(Error::Invalid(
-            "the labels say nothing about the teacher here (b = 0), so no threshold is better than \
-             another"
-                .into(),
-        ));
+        return Err(Error::Model(ModelError::NoInformation));
     }
     Ok(open.b * open.b / open.m2)
 }

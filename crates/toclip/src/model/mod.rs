@@ -15,6 +15,7 @@
 mod bias;
 mod binary;
 mod criterion;
+mod error;
 mod huber;
 mod link;
 mod logistic;
@@ -27,7 +28,8 @@ mod quantity;
 mod sample_measures;
 
 pub use bias::{Stationary, fixed_point};
-pub use criterion::{GlmBestThreshold, best_threshold, ccc};
+pub use criterion::{DirectionThreshold, best_threshold, ccc};
+pub use error::ModelError;
 pub use huber::Huber;
 pub use logistic::Logistic;
 pub use measures::{Measures, calibration_slope};

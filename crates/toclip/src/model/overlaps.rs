@@ -1,5 +1,6 @@
 //! The covariance of the two logits.
 
+use super::ModelError;
 use crate::error::{Error, Result};
 use crate::numerics::sum::compensated;
 use crate::policy::Policy;
@@ -39,7 +40,7 @@ impl Overlaps {
     /// From the three covariances.
     ///
     /// # Errors
-    /// [`Error::Parameter`] unless $Q, V \ge 0$ and all are finite; [`Error::Invalid`] for
+    /// [`Error::Parameter`] unless $Q, V \ge 0$ and all are finite; [`Error::Model`] for
     /// $P^2 > QV$, which no pair of variables has.
     pub fn new(q: f64, p: f64, v: f64) -> Result<Self> {
         for (name, variance) in [("Q", q), ("V", v)] {
@@ -49,10 +50,7 @@ impl Overlaps {
             }
         }
         if !p.is_finite() || p.abs() > (q * v).sqrt() * (1.0 + ROUNDING) {
-            return Err(Error::Invalid(format!(
-                "the covariance P = {p} of the logits must lie between -sqrt(QV) and sqrt(QV) = {}",
-                (q * v).sqrt()
-            )));
+            return Err(Error::Model(ModelError::Covariance { p, most: (q * v).sqrt() }));
         }
         Ok(Overlaps::rounded(q, p, v))
     }

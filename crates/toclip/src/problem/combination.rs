@@ -45,6 +45,9 @@ pub enum Combination {
          without privacy noise: use such a rule, or leave momentum out"
     )]
     MomentumStep,
+    /// An average of gradients with dampening.
+    #[error("an average of gradients has no dampening: use the heavy ball, or leave it out")]
+    AverageDampening,
     /// $\delta$ above $d$ in a simulation.
     #[error(
         "delta = {delta} is above the dimension {dim}, so beta = 1 - delta/d would be negative: use \

@@ -190,7 +190,7 @@ impl Problem {
     }
 
     /// The policy, to be kept.
-    pub(crate) fn shared_policy(&self) -> Arc<dyn Policy> {
+    pub fn shared_policy(&self) -> Arc<dyn Policy> {
         Arc::clone(&self.policy)
     }
 

@@ -4,11 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 use std::sync::Arc;
-use toclip::Step;
+use toclip::Problem;
 use toclip::dynamics::{Ode, Simulator};
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT};
-use toclip::policy::{OpenLoop, Policy, Schedule};
-use toclip::spectrum::{Modes, Spectrum, Start};
+use toclip::policy::OpenLoop;
+use toclip::spectrum::{Spectrum, Start};
 
 /// Comparisons are of R and D at two times each, so four a problem; at four standard errors the
 /// false alarm of one is 6e-5, of the eight problems of a rule 0.2%. Seeds are fixed.
@@ -37,9 +37,8 @@ pub fn start() -> Start {
     Start::Uniform { norm: 1.0 }
 }
 
-pub fn constant(eta: f64, c: f64) -> Arc<dyn Policy> {
-    let c = if c.is_finite() { Schedule::constant(c).unwrap() } else { Schedule::never() };
-    Arc::new(OpenLoop::new(Schedule::constant(eta).unwrap(), c))
+pub fn constant(eta: f64, c: f64) -> OpenLoop {
+    OpenLoop::constant(eta, c).unwrap()
 }
 
 /// What was found: how far the mean of the runs is from the ODE, in standard errors and as a share
@@ -50,15 +49,8 @@ pub struct Gap {
     pub share: f64,
 }
 
-pub fn gap(
-    simulator: &dyn Simulator,
-    modes: &Modes,
-    step: &Step<'_>,
-    policy: &dyn Policy,
-    times: &[f64],
-    runs: u64,
-) -> Gap {
-    let theory = Ode::new(modes, step, policy).solve(times).unwrap();
+pub fn gap(simulator: &dyn Simulator, problem: &Problem, times: &[f64], runs: u64) -> Gap {
+    let theory = Ode::new(problem).unwrap().solve(times).unwrap();
     let paths: Vec<_> = (0..runs).map(|index| simulator.run(2026, index, times)).collect();
     let mut worst = Gap { errors: 0.0, share: 0.0 };
     for k in 0..times.len() {

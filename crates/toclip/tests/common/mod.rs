@@ -29,7 +29,7 @@ pub struct Case {
     pub name: &'static str,
     pub modes: Modes,
     pub noise: Arc<dyn Noise>,
-    pub policy: Box<dyn Policy>,
+    pub policy: Arc<dyn Policy>,
     pub rows: Vec<Row>,
 }
 
@@ -45,18 +45,18 @@ pub fn power_law(dim: u64, exponent: f64) -> Modes {
 }
 
 pub fn constant(eta: f64, c: f64) -> OpenLoop {
-    OpenLoop::new(Schedule::constant(eta).unwrap(), Schedule::constant(c).unwrap())
+    OpenLoop::constant(eta, c).unwrap()
 }
 
 /// All reference curves.
 pub fn cases() -> Vec<Case> {
     let rademacher: Arc<dyn Noise> = Arc::new(Rademacher::from_sigma(0.8, 0.2).unwrap());
     let wide: Arc<dyn Noise> = Arc::new(Gaussian::new(0.8).unwrap());
-    let heuristic = |noise: &Arc<dyn Noise>, compensation| -> Box<dyn Policy> {
+    let heuristic = |noise: &Arc<dyn Noise>, compensation| -> Arc<dyn Policy> {
         let eta = Schedule::constant(0.4).unwrap();
-        Box::new(Proportional::new(0.3, eta, noise.clone(), compensation).unwrap())
+        Arc::new(Proportional::new(0.3, eta, noise.clone(), compensation).unwrap())
     };
-    let unclipped = || -> Box<dyn Policy> { Box::new(constant(0.4, f64::INFINITY)) };
+    let unclipped = || -> Arc<dyn Policy> { Arc::new(constant(0.4, f64::INFINITY)) };
     let case = |name, text: &str, exponent, noise: &Arc<dyn Noise>, policy| Case {
         name,
         modes: power_law(500, exponent),
@@ -71,14 +71,14 @@ pub fn cases() -> Vec<Case> {
             include_str!("../data/ode/case1_powerlaw5_cauchy.csv"),
             0.2,
             &(Arc::new(StudentT::new(1.0, 0.5).unwrap()) as Arc<dyn Noise>),
-            Box::new(constant(0.6, 0.4)),
+            Arc::new(constant(0.6, 0.4)),
         ),
         case(
             "gaussian",
             include_str!("../data/ode/case2_powerlaw5_gaussian.csv"),
             0.2,
             &(Arc::new(Gaussian::new(0.5).unwrap()) as Arc<dyn Noise>),
-            Box::new(constant(0.7, 0.9)),
+            Arc::new(constant(0.7, 0.9)),
         ),
         case(
             "rademacher, proportional, exact compensation",
@@ -99,7 +99,7 @@ pub fn cases() -> Vec<Case> {
             include_str!("../data/ode/case3_rademacher_maxccc.csv"),
             sixth,
             &rademacher,
-            Box::new(MaxCcc::new(Schedule::constant(0.4).unwrap(), rademacher.clone())),
+            Arc::new(MaxCcc::new(Schedule::constant(0.4).unwrap(), rademacher.clone())),
         ),
         case(
             "rademacher, unclipped",

@@ -6,15 +6,15 @@
 //! fails the first test by chance with probability 6e-5, and a setting makes eight: 0.7% for the
 //! fourteen settings together.
 
+use super::{OPEN, ode, sgd, taught};
 use std::sync::Arc;
 use toclip::ensemble::Ensemble;
-use toclip::model::{GlmOde, GlmSgd, Huber, Logistic, Model, TeacherModes};
+use toclip::model::{Huber, Logistic, Model};
 use toclip::noise::StudentT;
 use toclip::policy::{OpenLoop, Schedule, Shape};
-use toclip::spectrum::{Spectrum, Start};
+use toclip::spectrum::{Modes, Spectrum, Start};
 
 const RUNS: u64 = 200;
-const OPEN: f64 = f64::INFINITY;
 
 #[derive(Debug, Clone, Copy)]
 enum Data {
@@ -78,16 +78,15 @@ fn policy(rate: Rate, c: f64) -> OpenLoop {
             Schedule::new(Shape::Cosine { from, to: 0.0, over: TIMES[1], warmup: 0.0 }).unwrap()
         }
     };
-    let clip = if c < OPEN { Schedule::constant(c).unwrap() } else { Schedule::never() };
-    OpenLoop::new(eta, clip)
+    OpenLoop::new(eta, Schedule::constant(c).unwrap())
 }
 
 /// The largest gap as a share of the theory, and in standard errors.
-fn gap(modes: &TeacherModes, model: &Arc<dyn Model>, policy: &OpenLoop) -> (f64, f64) {
-    let theory = GlmOde::new(modes, &**model, policy).solve(&TIMES).unwrap();
-    let sgd = GlmSgd::new(modes, model.clone(), Arc::new(policy.clone())).unwrap();
-    let runs = sgd.ensemble(&Ensemble::new(RUNS, 16), &TIMES).unwrap();
-    let measures = theory.measures(&**model);
+fn gap(modes: &Modes, model: &Arc<dyn Model>, policy: &OpenLoop) -> (f64, f64) {
+    let theory = ode(modes, model, policy).solve(&TIMES).unwrap();
+    let runs = Ensemble::new(RUNS, 16).run(&sgd(modes, model, policy), &TIMES, None).unwrap();
+    let runs = runs.measures.unwrap();
+    let (overlaps, measures) = (theory.overlaps.unwrap(), theory.measures.unwrap());
     let (mut share, mut errors) = (0.0_f64, 0.0_f64);
     for k in 0..TIMES.len() {
         let mut compare = |name: &str, statistics: &toclip::ensemble::Statistics, exact: f64| {
@@ -102,8 +101,8 @@ fn gap(modes: &TeacherModes, model: &Arc<dyn Model>, policy: &OpenLoop) -> (f64,
                 off / statistics.standard_error[k]
             );
         };
-        compare("Q", &runs.q, theory.overlaps[k].q);
-        compare("P", &runs.p, theory.overlaps[k].p);
+        compare("Q", &runs.q, overlaps[k].q);
+        compare("P", &runs.p, overlaps[k].p);
         compare("loss", &runs.loss, measures[k].loss);
         if let (Some(runs), Some(exact)) = (&runs.error_rate, measures[k].error_rate) {
             compare("error rate", runs, exact);
@@ -113,7 +112,7 @@ fn gap(modes: &TeacherModes, model: &Arc<dyn Model>, policy: &OpenLoop) -> (f64,
 }
 
 fn agree(name: &str, data: Data, norm: f64, model: &Arc<dyn Model>, policy: &OpenLoop) {
-    let modes = |dim| TeacherModes::new(&spectrum(data, dim), &Start::Uniform { norm }).unwrap();
+    let modes = |dim| taught(&spectrum(data, dim), norm);
     let here = modes(1000);
     assert!(here.dim() >= 1000.0);
     let (near, errors) = gap(&here, model, policy);
@@ -167,7 +166,7 @@ fn other_starts_follow_the_ode() {
     for start in starts {
         let spectrum = spectrum(Data::PowerLaw, 1000);
         let teacher = Start::Uniform { norm: 3.0 };
-        let modes = TeacherModes::started_at(&spectrum, &teacher, &start).unwrap();
+        let modes = Modes::with_teacher(&spectrum, &teacher, &start).unwrap();
         let (share, errors) = gap(&modes, &model, &policy);
         println!("{start:?}: {errors:.1} standard errors, {share:.1e} of the theory");
         assert!(errors < 4.0, "{start:?}: {errors}");

@@ -1,16 +1,14 @@
 //! The fixed point of clipped classification.
 
+use super::{OPEN, constant, ode, taught};
 use proptest::prelude::*;
 use std::sync::Arc;
 use toclip::model::{
-    GlmOde, Huber, Logistic, Model, Overlaps, TeacherModes, best_threshold, ccc, fixed_point,
+    Huber, Logistic, Model, Overlaps, best_threshold, ccc, fixed_point,
 };
 use toclip::noise::Laplace;
-use toclip::policy::{OpenLoop, Schedule};
-use toclip::spectrum::{Spectrum, Start};
+use toclip::spectrum::Spectrum;
 use toclip::{Factors, criteria};
-
-const OPEN: f64 = f64::INFINITY;
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
@@ -62,13 +60,12 @@ fn without_clipping_and_flips_the_teacher_is_the_fixed_point() {
 #[test]
 fn the_ode_ends_at_the_fixed_point() {
     for spectrum in [Spectrum::isotropic(500).unwrap(), Spectrum::power_law(60, 0.6).unwrap()] {
-        let modes = TeacherModes::new(&spectrum, &Start::Uniform { norm: 3.0 }).unwrap();
-        let v = modes.overlaps().v;
+        let modes = taught(&spectrum, 3.0);
+        let v = Overlaps::at_start(&modes).unwrap().v;
         for (flips, c, eta) in [(0.1, 0.4, 0.05), (0.0, OPEN, 0.05), (0.2, 0.2, 0.1)] {
             let model = Logistic::new(flips).unwrap();
-            let clip = if c < OPEN { Schedule::constant(c).unwrap() } else { Schedule::never() };
-            let policy = OpenLoop::new(Schedule::constant(eta).unwrap(), clip);
-            let end = GlmOde::new(&modes, &model, &policy).solve(&[80_000.0]).unwrap().overlaps[0];
+            let path = ode(&modes, &model, &constant(eta, c)).solve(&[80_000.0]).unwrap();
+            let end = path.overlaps.unwrap()[0];
             let still = fixed_point(&model, v, c).unwrap();
             assert!((end.p / v / still.kappa - 1.0).abs() < 0.05, "{end:?} {still:?}");
             let x = model.coefficients(&end, c);

@@ -5,10 +5,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a helper that fails fails the test")]
 
+#[path = "../methods/mod.rs"]
+mod methods;
 mod ode;
 mod simulations;
 
-use toclip::policy::{OpenLoop, Schedule};
+use toclip::policy::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Memory, Momentum};
 
@@ -29,6 +31,5 @@ fn isotropic(n: u64) -> Modes {
 }
 
 fn constant(eta: f64, c: f64) -> OpenLoop {
-    let clip = if c.is_finite() { Schedule::constant(c).unwrap() } else { Schedule::never() };
-    OpenLoop::new(Schedule::constant(eta).unwrap(), clip)
+    OpenLoop::constant(eta, c).unwrap()
 }

@@ -1,13 +1,13 @@
 //! The ODE against other integrators and exact solutions, its limits, and its reports.
 
-use super::{average, constant, isotropic, power_law};
+use super::{average, constant, isotropic, methods, power_law};
 use std::sync::Arc;
 use toclip::criteria::momentum_limits;
 use toclip::dynamics::{Ode, Sgd, Stop, Trajectory, linear_times};
 use toclip::noise::{Gaussian, Laplace, NoNoise, Noise, Rademacher, StudentT};
 use toclip::policy::{Compensation, OpenLoop, Policy, Proportional, Schedule, Shape};
 use toclip::spectrum::Modes;
-use toclip::{Momentum, OnSkip, Rule, Step};
+use toclip::{OnSkip, Rule, Step};
 
 /// The largest relative difference of $R$ and $D$.
 fn difference(path: &Trajectory, exact: &[[f64; 2]]) -> f64 {
@@ -81,22 +81,23 @@ fn the_ode_is_what_tiny_steps_give() {
     let always = |_: f64, _: f64| 1.0;
     for delta in [0.3, 2.0, 12.0] {
         let policy = constant(0.7, 0.8);
-        let ode = Ode::new(&modes, &student, &policy).with_momentum(average(delta));
-        let exact = tiny_steps(&modes, &Step::new(&student), &policy, delta, always, &times, 1e-3);
+        let ode = methods::momentum_ode(&modes, &student, &policy, average(delta));
+        let exact =
+            tiny_steps(&modes, &Step::new(student.clone()), &policy, delta, always, &times, 1e-3);
         let path = ode.solve(&times).unwrap();
         assert!(difference(&path, &exact) < 3e-9, "{delta}: {}", difference(&path, &exact));
         let path = ode.tolerance(1e-12, 0.0).solve(&times).unwrap();
         assert!(difference(&path, &exact) < 2e-11, "{delta}: {}", difference(&path, &exact));
 
         // Steps that are skipped, not made: the share p of those that are is not 1.
-        let skip = Step::new(&laplace).with_rule(Rule::Skip).unwrap();
+        let skip = Step::new(laplace).with_rule(Rule::Skip).unwrap();
         let policy = constant(0.7, 1.5);
         let share = |r: f64, c: f64| laplace.clipped(r, c).mu;
         let made = tiny_steps(&modes, &skip, &policy, delta, share, &times, 1e-3);
         let zero = tiny_steps(&modes, &skip, &policy, delta, always, &times, 1e-3);
         let path = |on_skip| {
             let momentum = average(delta).on_skip(on_skip);
-            Ode::new(&modes, &skip, &policy).with_momentum(momentum).solve(&times).unwrap()
+            methods::momentum_ode(&modes, &skip, &policy, momentum).solve(&times).unwrap()
         };
         assert!(difference(&path(OnSkip::NotMade), &made) < 3e-9);
         assert!(difference(&path(OnSkip::ZeroGradient), &zero) < 3e-9);
@@ -115,10 +116,11 @@ fn policies_that_jump_and_follow_the_risk_are_followed() {
     let jumping = OpenLoop::new(Schedule::new(shape).unwrap(), Schedule::constant(0.7).unwrap());
     let eta = Schedule::constant(0.5).unwrap();
     let following = Proportional::new(0.8, eta, noise.clone(), Compensation::Exact).unwrap();
-    let policies: [&dyn Policy; 2] = [&jumping, &following];
+    let policies: [Arc<dyn Policy>; 2] = [Arc::new(jumping), Arc::new(following)];
     for policy in policies {
-        let exact = tiny_steps(&modes, &Step::new(&noise), policy, 5.0, always, &times, 1e-3);
-        let ode = Ode::new(&modes, &noise, policy).with_momentum(average(5.0));
+        let exact =
+            tiny_steps(&modes, &Step::new(noise.clone()), &policy, 5.0, always, &times, 1e-3);
+        let ode = methods::momentum_ode(&modes, &noise, &policy, average(5.0));
         let path = ode.solve(&times).unwrap();
         assert!(difference(&path, &exact) < 3e-9, "{policy:?}: {}", difference(&path, &exact));
     }
@@ -186,7 +188,7 @@ fn one_mode_without_clipping_has_an_exact_solution_for_every_delta() {
             })
             .collect();
         for (rtol, allowed) in [(1e-8, 1e-8), (1e-11, 3e-11)] {
-            let ode = Ode::new(&modes, &noise, &policy).with_momentum(average(delta));
+            let ode = methods::momentum_ode(&modes, &noise, &policy, average(delta));
             let path = ode.tolerance(rtol, 0.0).solve(&times).unwrap();
             let off = difference(&path, &exact);
             assert!(off < allowed, "delta {delta}, tolerance {rtol:e}: {off:e}");
@@ -201,19 +203,19 @@ fn random_problems_are_within_their_tolerance() {
     for k in 0..60 {
         let unit = |salt: f64| (f64::from(k) * 0.618_034 + salt * 0.754_878).fract();
         let modes = power_law(20, 1.5 * unit(1.0));
-        let noise: Box<dyn Noise> = match k % 4 {
-            0 => Box::new(Gaussian::new(0.1 + unit(2.0)).unwrap()),
-            1 => Box::new(Laplace::new(0.1 + unit(2.0)).unwrap()),
-            2 => Box::new(StudentT::new(2.5, 0.1 + unit(2.0)).unwrap()),
-            _ => Box::new(Rademacher::new(0.5 + unit(2.0), 0.2).unwrap()),
+        let noise: Arc<dyn Noise> = match k % 4 {
+            0 => Arc::new(Gaussian::new(0.1 + unit(2.0)).unwrap()),
+            1 => Arc::new(Laplace::new(0.1 + unit(2.0)).unwrap()),
+            2 => Arc::new(StudentT::new(2.5, 0.1 + unit(2.0)).unwrap()),
+            _ => Arc::new(Rademacher::new(0.5 + unit(2.0), 0.2).unwrap()),
         };
         let rule = if k % 3 == 0 { Rule::Skip } else { Rule::Clip };
-        let step = Step::new(&*noise).with_rule(rule).unwrap();
+        let step = Step::new(noise).with_rule(rule).unwrap();
         let policy = constant(0.1 + unit(3.0), 0.3 + unit(4.0));
         let momentum = average(10f64.powf(-1.0 + 7.0 * unit(5.0)));
         let times = linear_times(10.0, 41).unwrap();
         let solve = |rtol| {
-            let ode = Ode::new(&modes, &step, &policy).with_momentum(momentum);
+            let ode = methods::momentum_ode(&modes, &step, &policy, momentum);
             ode.tolerance(rtol, 0.0).solve(&times).unwrap()
         };
         let exact = solve(1e-11);
@@ -236,14 +238,14 @@ fn without_memory_it_is_sgd() {
     let times = linear_times(8.0, 17).unwrap();
     for rule in [Rule::Clip, Rule::Skip, Rule::Normalise] {
         let modes = power_law(40, 0.3);
-        let step = Step::new(&noise).with_rule(rule).unwrap();
+        let step = Step::new(noise.clone()).with_rule(rule).unwrap();
         let policy = constant(0.5, 0.9);
-        let plain = Ode::new(&modes, &step, &policy).solve(&times).unwrap();
+        let plain = methods::ode(&modes, &step, &policy).solve(&times).unwrap();
         let plain: Vec<_> = plain.risk.iter().zip(&plain.distance).map(|(r, d)| [*r, *d]).collect();
         for on_skip in [OnSkip::NotMade, OnSkip::ZeroGradient] {
             let gap = |delta| {
                 let momentum = average(delta).on_skip(on_skip);
-                let path = Ode::new(&modes, &step, &policy).with_momentum(momentum);
+                let path = methods::momentum_ode(&modes, &step, &policy, momentum);
                 difference(&path.solve(&times).unwrap(), &plain)
             };
             let gaps = [1e3, 1e4, 1e5].map(gap);
@@ -259,11 +261,13 @@ fn without_memory_it_is_sgd() {
 fn risks_stay_bounded_below_the_limit_and_only_there() {
     let modes = isotropic(200);
     for delta in [0.2, 3.0, 50.0, 1e4] {
-        let limit = momentum_limits(&modes, &NoNoise, f64::INFINITY, average(delta)).unwrap();
+        let problem = |eta: f64| {
+            methods::with_momentum(&modes, &NoNoise, &constant(eta, f64::INFINITY), average(delta))
+        };
+        let limit = momentum_limits(&problem(1.0), f64::INFINITY).unwrap().unwrap();
         assert!((limit.stable - 2.0).abs() < 1e-12);
         let growth = |eta: f64| {
-            let policy = constant(eta, f64::INFINITY);
-            let ode = Ode::new(&modes, &NoNoise, &policy).with_momentum(average(delta));
+            let ode = Ode::new(&problem(eta)).unwrap();
             // Far beyond the oscillations of the start.
             let path = ode.tolerance(1e-6, 0.0).solve(&[400.0, 800.0]).unwrap();
             // A path that leaves every bound ends early.
@@ -279,14 +283,10 @@ fn the_risk_in_the_end_does_not_depend_on_delta() {
     let modes = power_law(30, 0.3);
     let noise = StudentT::new(2.5, 0.4).unwrap();
     let policy = constant(0.6, 0.7);
-    let end = |momentum: Option<Momentum>| {
-        let ode = Ode::new(&modes, &noise, &policy);
-        let ode = if let Some(momentum) = momentum { ode.with_momentum(momentum) } else { ode };
-        ode.solve(&[3000.0]).unwrap().risk[0]
-    };
-    let plain = end(None);
+    let end = |ode: Ode| ode.solve(&[3000.0]).unwrap().risk[0];
+    let plain = end(methods::ode(&modes, &noise, &policy));
     for delta in [0.1, 1.0, 10.0, 1e3] {
-        let with = end(Some(average(delta)));
+        let with = end(methods::momentum_ode(&modes, &noise, &policy, average(delta)));
         assert!((with / plain - 1.0).abs() < 1e-7, "{delta}: {with} {plain}");
     }
 }
@@ -299,12 +299,14 @@ fn modes_oscillate_above_their_limit() {
     let eta = 0.01;
     let rises = |delta: f64| {
         let policy = constant(eta, f64::INFINITY);
-        let ode = Ode::new(&modes, &NoNoise, &policy).with_momentum(average(delta));
+        let ode = methods::momentum_ode(&modes, &NoNoise, &policy, average(delta));
         let path = ode.solve(&linear_times(1000.0, 2001).unwrap()).unwrap();
         path.risk.windows(2).filter(|w| w[1] > w[0] * (1.0 + 1e-9)).count()
     };
     let limit = |delta| {
-        momentum_limits(&modes, &NoNoise, f64::INFINITY, average(delta)).unwrap().oscillating
+        let policy = constant(eta, f64::INFINITY);
+        let problem = methods::with_momentum(&modes, &NoNoise, &policy, average(delta));
+        momentum_limits(&problem, f64::INFINITY).unwrap().unwrap().oscillating
     };
     assert!((limit(0.04) - 0.01).abs() < 1e-12);
     assert!(rises(0.02) > 10);
@@ -316,25 +318,25 @@ fn divergence_targets_and_bad_input_are_reported_as_without_momentum() {
     let modes = isotropic(100);
     let cauchy = StudentT::new(1.0, 0.5).unwrap();
     let unclipped = constant(0.5, f64::INFINITY);
-    let path = Ode::new(&modes, &cauchy, &unclipped).with_momentum(average(1.0)).solve(&[0.0, 1.0]);
+    let path = methods::momentum_ode(&modes, &cauchy, &unclipped, average(1.0)).solve(&[0.0, 1.0]);
     assert_eq!(path.unwrap().stop, Stop::InfiniteVariance { t: 0.0 });
     let fast = constant(5.0, f64::INFINITY);
-    let path = Ode::new(&modes, &NoNoise, &fast).with_momentum(average(10.0)).solve(&[0.0, 1e3]);
+    let path = methods::momentum_ode(&modes, &NoNoise, &fast, average(10.0)).solve(&[0.0, 1e3]);
     let path = path.unwrap();
     assert!(matches!(path.stop, Stop::Diverged { .. }) && path.times == [0.0], "{:?}", path.stop);
     let slow = constant(0.5, f64::INFINITY);
-    let ode = Ode::new(&modes, &NoNoise, &slow).with_momentum(average(10.0)).target(0.1);
+    let ode = methods::momentum_ode(&modes, &NoNoise, &slow, average(10.0)).target(0.1);
     let Stop::TargetReached { t } = ode.solve(&[50.0]).unwrap().stop else { unreachable!() };
-    let there = Ode::new(&modes, &NoNoise, &slow).with_momentum(average(10.0)).solve(&[t]).unwrap();
+    let there = methods::momentum_ode(&modes, &NoNoise, &slow, average(10.0)).solve(&[t]).unwrap();
     assert!((there.risk[0] / 0.1 - 1.0).abs() < 1e-7);
-    let by_value = Step::new(&cauchy).with_rule(Rule::ByValue).unwrap();
-    let message = Ode::new(&modes, &by_value, &slow).with_momentum(average(1.0)).solve(&[1.0]);
+    let by_value = Step::new(cauchy.clone()).with_rule(Rule::ByValue).unwrap();
+    let message = methods::problem(&modes, &by_value, &slow).with_optimizer(average(1.0));
     assert!(message.unwrap_err().to_string().contains("keep the direction"));
-    let sgd = Sgd::new(&modes, Arc::new(NoNoise), Arc::new(slow.clone())).unwrap();
-    assert!(sgd.with_momentum(average(101.0)).unwrap_err().to_string().contains("negative"));
+    let beyond = methods::with_momentum(&modes, &NoNoise, &slow, average(101.0));
+    assert!(Sgd::new(&beyond).unwrap_err().to_string().contains("negative"));
     // Nothing moves where every step is skipped.
-    let skip = Step::new(&cauchy).with_rule(Rule::Skip).unwrap();
+    let skip = Step::new(cauchy.clone()).with_rule(Rule::Skip).unwrap();
     let never = constant(0.5, 1e-300);
-    let path = Ode::new(&modes, &skip, &never).with_momentum(average(1.0)).solve(&[9.0]).unwrap();
+    let path = methods::momentum_ode(&modes, &skip, &never, average(1.0)).solve(&[9.0]).unwrap();
     assert!((path.risk[0] / modes.risk() - 1.0).abs() < 1e-12);
 }

@@ -1,11 +1,10 @@
 //! C-SGD and C-HSGD against the ODE and exact recursions, and against plain SGD at another rate.
 
-use super::{average, constant, isotropic, power_law, torch};
+use super::{average, constant, isotropic, methods, power_law, torch};
 use rayon::prelude::*;
 use std::sync::Arc;
 use toclip::dynamics::{Hsgd, Ode, Scheme, Sgd, Simulator, Trajectory, linear_times};
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT};
-use toclip::policy::Policy;
 use toclip::spectrum::Modes;
 use toclip::{Batch, Memory, Momentum, OnSkip, Rule, Step};
 
@@ -45,8 +44,8 @@ fn a_fixed_beta_only_rescales_the_rate_up_to_one_over_d() {
             let ode = |c: f64| {
                 let modes = isotropic(n);
                 let (slow, fast) = (constant(eta * (1.0 - beta), c), constant(eta, c));
-                let with = Ode::new(&modes, &noise, &slow).with_momentum(torch(beta));
-                let plain = Ode::new(&modes, &noise, &fast).solve(&times).unwrap();
+                let with = methods::momentum_ode(&modes, &noise, &slow, torch(beta));
+                let plain = methods::ode(&modes, &noise, &fast).solve(&times).unwrap();
                 largest_gap(&with.solve(&times).unwrap().risk, &plain.risk)
             };
             let exact =
@@ -91,14 +90,11 @@ impl Case {
     /// The mean of $R$ less the ODE, and its standard error, at each time.
     fn gaps(&self, d: f64, runs: u64, times: &[f64]) -> Vec<[f64; 2]> {
         let modes = self.modes(d);
-        let policy: Arc<dyn Policy> = Arc::new(constant(self.eta, self.c));
+        let policy = constant(self.eta, self.c);
         let step = Step::from(Arc::clone(&self.noise)).with_rule(self.rule.clone()).unwrap();
-        let ode = Ode::new(&modes, &step, &*policy).with_momentum(self.momentum);
-        let theory = ode.solve(times).unwrap();
-        let sgd = Sgd::new(&modes, step, Arc::clone(&policy))
-            .unwrap()
-            .with_momentum(self.momentum)
-            .unwrap();
+        let problem = methods::with_momentum(&modes, &step, &policy, self.momentum);
+        let theory = Ode::new(&problem).unwrap().solve(times).unwrap();
+        let sgd = Sgd::new(&problem).unwrap();
         mean_gaps(&sgd, runs, times, &theory.risk)
     }
 
@@ -207,7 +203,7 @@ fn batches_follow_the_ode() {
     let noise: Arc<dyn Noise> = Arc::new(StudentT::new(2.5, 0.4).unwrap());
     let modes = isotropic(500);
     let times = [0.75, 1.5];
-    let policy: Arc<dyn Policy> = Arc::new(constant(0.9, 1.2));
+    let policy = constant(0.9, 1.2);
     for (batch, rule) in [
         (Batch::mean(4).unwrap(), Rule::Clip),
         (Batch::mean(4).unwrap(), Rule::Skip),
@@ -216,9 +212,9 @@ fn batches_follow_the_ode() {
         let step =
             Step::from(Arc::clone(&noise)).with_batch(batch).unwrap().with_rule(rule).unwrap();
         let theory =
-            Ode::new(&modes, &step, &*policy).with_momentum(average(2.0)).solve(&times).unwrap();
-        let sgd = Sgd::new(&modes, step, Arc::clone(&policy)).unwrap();
-        let gaps = mean_gaps(&sgd.with_momentum(average(2.0)).unwrap(), 200, &times, &theory.risk);
+            methods::momentum_ode(&modes, &step, &policy, average(2.0)).solve(&times).unwrap();
+        let problem = methods::with_momentum(&modes, &step, &policy, average(2.0));
+        let gaps = mean_gaps(&Sgd::new(&problem).unwrap(), 200, &times, &theory.risk);
         let ratios: Vec<f64> = gaps.iter().map(|[gap, error]| gap / error).collect();
         println!("{batch}: {ratios:.1?} standard errors");
         assert!(ratios.iter().all(|r| r.abs() < 4.0), "{batch}: {gaps:?}");
@@ -262,8 +258,8 @@ fn unclipped_means_follow_their_exact_recursion() {
         }
         let risk: f64 = state.iter().map(|s| 0.5 * s[0] * s[1]).sum();
         let noise: Arc<dyn Noise> = Arc::new(Gaussian::new(sigma).unwrap());
-        let policy = Arc::new(constant(eta, f64::INFINITY));
-        let sgd = Sgd::new(&modes, noise, policy).unwrap().with_momentum(momentum).unwrap();
+        let policy = constant(eta, f64::INFINITY);
+        let sgd = Sgd::new(&methods::with_momentum(&modes, &noise, &policy, momentum)).unwrap();
         let [gap, error] = mean_gaps(&sgd, 10_000, &[f64::from(steps) / d], &[risk])[0];
         println!("{momentum}: {:.2} standard errors of {:.3}%", gap / error, 100.0 * error / risk);
         assert!(gap.abs() < 5.0 * error, "{momentum}: {gap} {error}");
@@ -286,7 +282,7 @@ fn a_first_gradient_that_is_not_dampened_is_seen() {
     let even = Momentum::average(Memory::Beta(0.9)).unwrap();
     let risk = |momentum, eta| {
         let policy = constant(eta, 1.1);
-        Ode::new(&modes, &case.noise, &policy).with_momentum(momentum).solve(&times).unwrap().risk
+        methods::momentum_ode(&modes, &case.noise, &policy, momentum).solve(&times).unwrap().risk
     };
     let (first, without) = (risk(momentum, 1.4), risk(even, 0.7));
     for k in 0..3 {
@@ -302,8 +298,8 @@ fn runs_do_not_depend_on_times_or_instructions() {
     for (batch, rule) in [(1, Rule::Clip), (1, Rule::Skip), (3, Rule::Skip)] {
         let step = Step::from(Arc::clone(&noise)).with_batch(Batch::mean(batch).unwrap()).unwrap();
         let step = step.with_rule(rule).unwrap();
-        let sgd = Sgd::new(&modes, step, Arc::new(constant(0.5, 0.8))).unwrap();
-        let sgd = sgd.with_momentum(average(3.0)).unwrap();
+        let problem = methods::with_momentum(&modes, &step, &constant(0.5, 0.8), average(3.0));
+        let sgd = Sgd::new(&problem).unwrap();
         let path = sgd.run(7, 3, &[0.5, 1.0, 4.0]);
         assert_eq!(path.risk[2], sgd.run(7, 3, &[4.0]).risk[0]);
         assert_ne!(path.risk[2], sgd.run(7, 4, &[4.0]).risk[0]);
@@ -320,14 +316,13 @@ fn hsgd_follows_the_ode() {
     let times = [1.0, 2.0];
     let modes = power_law(400, 0.2);
     let noise: Arc<dyn Noise> = Arc::new(Laplace::new(0.5).unwrap());
-    let policy: Arc<dyn Policy> = Arc::new(constant(0.7, 1.0));
+    let policy = constant(0.7, 1.0);
     for delta in [0.5, 5.0, 300.0] {
         for rule in [Rule::Clip, Rule::Skip] {
             let step = Step::from(Arc::clone(&noise)).with_rule(rule).unwrap();
-            let ode = Ode::new(&modes, &step, &*policy).with_momentum(average(delta));
-            let theory = ode.solve(&times).unwrap();
-            let hsgd = Hsgd::new(&modes, step, Arc::clone(&policy)).unwrap();
-            let hsgd = hsgd.with_momentum(average(delta)).unwrap();
+            let problem = methods::with_momentum(&modes, &step, &policy, average(delta));
+            let theory = Ode::new(&problem).unwrap().solve(&times).unwrap();
+            let hsgd = Hsgd::new(&problem).unwrap();
             let gaps = mean_gaps(&hsgd, 200, &times, &theory.risk);
             let ratios: Vec<f64> = gaps.iter().map(|[gap, error]| gap / error).collect();
             println!("delta {delta}: {ratios:.1?} standard errors");
@@ -343,8 +338,8 @@ fn the_schemes_of_hsgd_agree() {
     // of its standard errors, false alarm 6e-7, and the same as with a tenth of the step.
     let modes = power_law(60, 0.2);
     let noise: Arc<dyn Noise> = Arc::new(Gaussian::new(0.5).unwrap());
-    let hsgd = Hsgd::new(&modes, noise, Arc::new(constant(0.7, 1.0))).unwrap();
-    let hsgd = hsgd.with_momentum(average(3.0)).unwrap();
+    let problem = methods::with_momentum(&modes, &noise, &constant(0.7, 1.0), average(3.0));
+    let hsgd = Hsgd::new(&problem).unwrap();
     let euler = hsgd.clone().with_scheme(Scheme::EulerMaruyama).with_time_step(0.002).unwrap();
     let mean = |simulator: &Hsgd| mean_gaps(simulator, 600, &[2.0], &[0.0])[0];
     let ([a, e], [b, f]) = (mean(&hsgd), mean(&euler));

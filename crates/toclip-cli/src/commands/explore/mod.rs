@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use toclip::spectrum::SpectrumSpec;
 use toml::{Table, Value};
 
-use crate::experiment::{self, GlmProblem, NoiseChoice, Problem};
+use crate::experiment::{self, NoiseChoice, Prepared};
 use crate::output::{files, say};
 use crate::study::explorer;
 
@@ -51,26 +51,17 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// The experiment as TOML that names no other file.
 fn self_contained(file: &Path) -> Result<String> {
     let (read, origin) = experiment::read(file)?;
-    let (noise, named, spectrum) = match read.glm {
-        Some(asked) => {
-            let problem = GlmProblem::new(&asked, &origin)?;
-            (asked.noise, asked.spectrum, problem.spectrum)
-        }
-        None => {
-            let asked = read.into_trajectories(&origin)?;
-            let problem = Problem::new(&asked, &origin)?;
-            (Some(asked.noise), asked.spectrum, problem.spectrum)
-        }
-    };
+    let asked = read.into_trajectories(&origin)?;
+    let spectrum = Prepared::new(&asked, &origin)?.spectrum;
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the experiment {}", file.display()))?;
     let mut table: Table = text.parse()?;
     table.remove("criteria");
-    if let Some(noise @ NoiseChoice::File(_)) = &noise {
+    if let noise @ NoiseChoice::File(_) = &asked.noise {
         let family = noise.family(origin.folder()).map_err(anyhow::Error::msg)?;
         table.insert("noise".into(), Value::try_from(&family)?);
     }
-    if let SpectrumSpec::File { .. } = named {
+    if let SpectrumSpec::File { .. } = asked.spectrum {
         let norm = spectrum.norm();
         let each = spectrum.blocks().iter();
         let values: Vec<f64> = each

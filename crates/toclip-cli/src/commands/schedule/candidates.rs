@@ -1,13 +1,13 @@
 //! The schedules that are compared on a problem.
 
 use anyhow::Result;
-use toclip::policy::{Compensation, Proportional, Schedule, Shape, TunedKappa};
-use toclip::policy::{tune_kappa, tune_kappa_with_momentum, tune_private};
+use toclip::policy::{Compensation, Proportional, Schedule, Shape};
+use toclip::tuning::{TunedKappa, tune_kappa, tune_private};
 use toclip::verdict::{Rate, Threshold};
 use toclip::{Rule, privacy};
 
 use crate::experiment::{
-    Clip, Experiment, GroupsChoice, LearningRate, Origin, Problem, RuleChoice,
+    Clip, Experiment, GroupsChoice, LearningRate, Origin, Prepared, RuleChoice,
 };
 use crate::study::schedule_run::{ScheduleRun, Treatment};
 use toclip_words::short;
@@ -21,7 +21,7 @@ const DELTA: f64 = 1e-5;
 pub struct Candidates<'a> {
     experiment: &'a Experiment,
     origin: &'a Origin,
-    problem: &'a Problem,
+    problem: &'a Prepared,
     simulate: bool,
     /// Unclipped SGD first.
     pub schedules: Vec<ScheduleRun>,
@@ -33,7 +33,7 @@ impl<'a> Candidates<'a> {
     pub fn compare(
         experiment: &'a Experiment,
         origin: &'a Origin,
-        problem: &'a Problem,
+        problem: &'a Prepared,
         simulate: bool,
     ) -> Result<Self> {
         let (schedules, notes) = (Vec::new(), Vec::new());
@@ -76,7 +76,7 @@ impl<'a> Candidates<'a> {
     ) -> Result<ScheduleRun> {
         let rule = match experiment.groups.is_empty() {
             true => experiment.rule.0.clone(),
-            false => self.problem.step.rule().clone(),
+            false => self.problem.problem.step().rule().clone(),
         };
         let treatment = how.map(|(threshold, rate)| Treatment { rule, threshold, rate });
         let run = ScheduleRun::new((key, label), experiment, self.origin, self.simulate)?;
@@ -89,7 +89,7 @@ impl<'a> Candidates<'a> {
 
     /// Whether σ is a number.
     fn is_finite(&self) -> bool {
-        self.problem.step.noise().second_moment().is_finite()
+        self.problem.problem.step().noise().second_moment().is_finite()
     }
 
     /// The schedule of the file, and unclipped SGD at the same effective rate where that is lower.
@@ -108,7 +108,7 @@ impl<'a> Candidates<'a> {
                 let slower = Experiment { learning_rate: rate, ..self.clipping_by_norm() };
                 let unclipped = Experiment { clip: Clip::None, ..slower.clone() };
                 self.add("unclipped_slower", "unclipped at rate ημ".into(), unclipped, None)?;
-                if *self.problem.step.rule() != Rule::Clip {
+                if *self.problem.problem.step().rule() != Rule::Clip {
                     let best = Experiment { clip: Clip::MaxCcc, ..slower };
                     let label = "clip at max-CCC, rate ημ".into();
                     self.add("clip_max_ccc_slower", label, best, None)?;
@@ -126,7 +126,7 @@ impl<'a> Candidates<'a> {
     /// Max-CCC and thresholds in proportion to the residual: of the rule in the file where it has a
     /// threshold to choose, and else of clipping.
     fn add_theory(&mut self) -> Result<()> {
-        let rule = self.problem.step.rule().clone();
+        let rule = self.problem.problem.step().rule().clone();
         let clips = rule == Rule::Clip;
         let chooses = clips || matches!(rule, Rule::Skip | Rule::Smooth(_));
         let by_norm = self.clipping_by_norm();
@@ -157,7 +157,7 @@ impl<'a> Candidates<'a> {
             self.add("max_ccc", format!("{prefix}max-CCC{file}"), best, MAX_CCC)?;
         }
         let best = self.schedules.last().and_then(ScheduleRun::end);
-        if best.is_some_and(|end| end > self.problem.modes.risk()) {
+        if best.is_some_and(|end| end > self.problem.problem.risk()) {
             self.note(
                 "With max-CCC at the compensated rate η/μ the risk grows: the learning rate in the file is \
                  too large for this noise.",
@@ -199,13 +199,9 @@ impl<'a> Candidates<'a> {
     }
 
     fn tuned_kappa(&self, base: &Experiment, rate: Schedule) -> Result<TunedKappa> {
-        let problem = Problem::new(&Experiment { clip: Clip::None, ..base.clone() }, self.origin)?;
-        let (modes, step) = (&problem.few_modes, problem.step.clone());
-        let (exact, time) = (Compensation::Exact, base.time);
-        Ok(match problem.momentum {
-            None => tune_kappa(modes, step, rate, exact, time)?,
-            Some(momentum) => tune_kappa_with_momentum(modes, step, rate, exact, time, momentum)?,
-        })
+        let unclipped = Experiment { clip: Clip::None, ..base.clone() };
+        let problem = Prepared::new(&unclipped, self.origin)?.compressed;
+        Ok(tune_kappa(&problem, rate, Compensation::Exact, base.time)?)
     }
 
     /// Private SGD: that of the file, the best constants, and the schedule of fastest descent.
@@ -214,10 +210,10 @@ impl<'a> Candidates<'a> {
         if let Some(Own { label, threshold, rate }) = Own::of(self.experiment) {
             self.add("file", label, own.clone(), Some((threshold, rate)))?;
         }
-        if problem.momentum.is_some() {
+        if problem.problem.optimizer().momentum().is_some() {
             self.note("The best constants are not shown: they are searched without momentum.");
         } else {
-            match tune_private(&problem.few_modes, problem.step.clone(), own.time) {
+            match tune_private(&problem.compressed, own.time) {
                 Ok(best) => {
                     let back = problem.spectrum.rescaling().inverse();
                     let (eta, c) = (back.learning_rate(best.eta), back.threshold(best.c));
@@ -241,7 +237,7 @@ impl<'a> Candidates<'a> {
             let how = Some((Threshold::MaxCcc, Rate::Fastest));
             self.add("fastest_descent", "fastest descent".into(), fastest, how)?;
         }
-        let multiplier = problem.step.privacy().map_or(0.0, |privacy| privacy.noise_multiplier());
+        let multiplier = problem.problem.step().privacy().map_or(0.0, |privacy| privacy.noise_multiplier());
         if let Ok(epsilon) = privacy::epsilon(multiplier, DELTA) {
             self.note(format!(
                 "One pass over the data is (ε, δ)-private with ε = {} at δ = {DELTA:e}.",
@@ -308,7 +304,7 @@ mod tests {
 
     fn compared(text: &str) -> (Vec<ScheduleRun>, Vec<String>) {
         let (experiment, origin) = experiment::parse(text, Path::new("e.toml")).unwrap();
-        let problem = Problem::new(&experiment, &origin).unwrap();
+        let problem = Prepared::new(&experiment, &origin).unwrap();
         let found = Candidates::compare(&experiment, &origin, &problem, false).unwrap();
         (found.schedules, found.notes)
     }

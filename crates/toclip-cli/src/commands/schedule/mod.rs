@@ -1,7 +1,7 @@
 //! `toclip schedule`: whether to clip on one problem, and how, as a table for training code.
 
 mod candidates;
-mod glm;
+mod model;
 mod recommendation;
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use toclip::verdict::Verdict;
 
 use crate::arguments;
-use crate::experiment::{self, Experiment, Origin, Problem};
+use crate::experiment::{self, Experiment, Origin, Prepared};
 use crate::output::terminal::columns;
 use crate::output::{Table, files, plots, result};
 use crate::plot::{Axis, Figure};
@@ -76,12 +76,13 @@ struct ScheduleComparison {
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let (file, origin) = experiment::read(&args.experiment)?;
-    let found = match &file.glm {
+    let experiment = file.into_trajectories(&origin)?;
+    let found = match experiment.model {
         Some(_) if args.runs.is_some() => bail!(
             "--runs is for least squares; schedules of generalised linear models are predicted, not simulated"
         ),
-        Some(experiment) => glm::comparison(experiment, &origin)?,
-        None => comparison(file.into_trajectories(&origin)?, &origin, args.runs)?,
+        Some(_) => model::comparison(experiment, &origin)?,
+        None => comparison(experiment, &origin, args.runs)?,
     };
     let stem = files::result_stem(&args.out, &args.experiment);
     let mut written = Vec::new();
@@ -108,18 +109,18 @@ fn comparison(
     runs: Option<u64>,
 ) -> Result<ScheduleComparison> {
     experiment.ensemble.runs = runs.unwrap_or(experiment.ensemble.runs);
-    let problem = Problem::new(&experiment, origin)?;
+    let problem = Prepared::new(&experiment, origin)?;
     let found = Candidates::compare(&experiment, origin, &problem, runs.is_some())?;
     let (schedules, notes) = (&found.schedules, found.notes);
     let finished = schedules.iter().filter(|run| run.end().is_some());
-    let (dim, private) = (problem.modes.dim(), experiment.privacy.is_some());
-    let verdict = verdict(schedules, private, problem.modes.risk());
+    let (dim, private) = (problem.problem.modes().dim(), experiment.privacy.is_some());
+    let verdict = verdict(schedules, private, problem.problem.modes().risk());
     let table = |run: &ScheduleRun| {
         let columns = [run.path.times.clone(), run.along(|p| p.eta), run.along(|p| p.c)];
         table(columns, dim).numbers("risk", run.path.risk.iter().copied())
     };
     Ok(ScheduleComparison {
-        problem: format!("{}, d = {dim:.2}", problem.step.describe()),
+        problem: format!("{}, d = {dim:.2}", problem.problem.step().describe()),
         lines: lines(schedules),
         notes,
         recommendation: recommendation(&verdict, schedules, private, experiment.time),
@@ -167,12 +168,12 @@ fn to_json(run: &ScheduleRun, all: &[ScheduleRun]) -> Value {
     })
 }
 
-fn figure(experiment: &Experiment, problem: &Problem, schedules: &[ScheduleRun]) -> Figure {
+fn figure(experiment: &Experiment, problem: &Prepared, schedules: &[ScheduleRun]) -> Figure {
     let finished = schedules.iter().filter(|run| run.end().is_some());
     let risks = finished.flat_map(|run| run.path.risk.iter().copied());
     let (low, high) = risks.fold((f64::INFINITY, 0.0f64), |(a, b), r| (a.min(r), b.max(r)));
     let y = if low > 0.0 && high > LOG_FROM * low { Axis::log } else { Axis::linear };
-    let subtitle = format!("{}, d = {:.1}", problem.step.describe(), problem.modes.dim());
+    let subtitle = format!("{}, d = {:.1}", problem.problem.step().describe(), problem.problem.modes().dim());
     Figure::new(&experiment.name)
         .chart(risk_chart(schedules, &subtitle, y("risk R(t)")))
         .chart(threshold_chart(schedules))

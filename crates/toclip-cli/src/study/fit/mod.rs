@@ -8,11 +8,10 @@ mod prediction_gap;
 pub mod report;
 pub mod wording;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use toclip::Factors;
+use toclip::{Factors, Problem, Step};
 use toclip::dynamics::{Ode, Stream, linear_times, log_times};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Noise};
@@ -156,11 +155,13 @@ impl Fit {
         let gap: Vec<f64> = start.iter().zip(&least.optimum).map(|(a, b)| a - b).collect();
         let modes = design.modes(&gap)?;
         let times = times(design.rows() as f64 / design.dim(), design.dim(), 81)?;
-        let policy = Arc::new(OpenLoop::constant(settings.eta, settings.clip)?);
-        let ode =
-            |noise: &dyn Noise| Ode::new(&modes, noise, &*policy).keep_path(true).solve(&times);
+        let policy = OpenLoop::constant(settings.eta, settings.clip)?;
+        let ode = |noise: Step<'static>| {
+            let problem = Problem::new(modes.clone(), noise, policy.clone())?;
+            Ode::new(&problem)?.keep_path(true).solve(&times)
+        };
         let empirical = Empirical::new(&residuals.values)?;
-        let (by_fit, by_residuals) = (ode(&*fitted.noise())?, ode(&empirical)?);
+        let (by_fit, by_residuals) = (ode(fitted.noise().into())?, ode(empirical.clone().into())?);
         let path = by_residuals.path.iter().flatten().zip(&by_residuals.risk).map(|(at, &r)| {
             let second_moment = 2.0 * r + empirical.second_moment();
             Factors { r, c: at.c, mu: at.mu, m2: at.m2, second_moment }

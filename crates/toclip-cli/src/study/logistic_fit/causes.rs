@@ -1,15 +1,15 @@
 //! Why theory and data differ, one cause at a time.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
-use toclip::ensemble::Ensemble;
-use toclip::model::{
-    GlmSgd, GlmStream, GlmSummary, Logistic, MeasuredPath, Measures, TeacherModes,
-};
-use toclip::policy::OpenLoop;
+use anyhow::{Context, Result};
+use toclip::Problem;
+use toclip::dynamics::{Sgd, Stream, Trajectory};
+use toclip::ensemble::{Ensemble, Summary};
+use toclip::model::Measures;
 
+use crate::experiment::run::all_runs;
 use crate::study::fit::{FitSettings, PredictionGap};
 
 /// Runs of C-SGD, and how far they are from the ODE.
@@ -21,7 +21,7 @@ pub struct MeasuredEnsemble {
     pub cause: &'static str,
     /// θ* on the same samples and labels.
     pub best: Measures,
-    pub band: GlmSummary,
+    pub band: Summary,
     /// The mean cross-entropy over that of θ*.
     pub excess: Vec<f64>,
     /// Of the excess over that of the ODE, over the second half of the pass.
@@ -30,8 +30,7 @@ pub struct MeasuredEnsemble {
 
 /// The problem of the theory, and its prediction.
 pub struct Assumed<'a> {
-    pub modes: &'a TeacherModes,
-    pub policy: Arc<OpenLoop>,
+    pub problem: &'a Problem,
     pub best: Measures,
     /// The cross-entropy of the ODE over that of θ*.
     pub excess: Vec<f64>,
@@ -40,7 +39,7 @@ pub struct Assumed<'a> {
 /// Four ensembles: Gaussian features and labels of the model; then the features of the data; then its
 /// labels too; then without replacement. Each differs from the one before in one cause.
 pub fn ensembles(
-    stream: &GlmStream,
+    stream: &Stream,
     optimum: &[f64],
     assumed: &Assumed<'_>,
     settings: &FitSettings,
@@ -48,27 +47,26 @@ pub fn ensembles(
     tick: &(dyn Fn() + Sync),
 ) -> Result<Vec<MeasuredEnsemble>> {
     let ensemble = Ensemble::new(settings.runs, settings.seed);
-    let logistic = Logistic::new(0.0)?;
-    let gaussian = GlmSgd::new(assumed.modes, Arc::new(logistic), assumed.policy.clone())?;
-    let finish = |key, label, cause, best: Measures, runs: BTreeMap<u64, MeasuredPath>| {
-        let band = GlmSummary::of_measured(times, &runs, &ensemble.probabilities)?;
-        let excess = band.loss.mean.iter().map(|loss| loss - best.loss).collect();
-        let losses = |run: &MeasuredPath| run.measures.iter().map(|m| m.loss).collect();
+    let finish = |key, label, cause, best: Measures, runs: BTreeMap<u64, Trajectory>| {
+        let band = Summary::of(times, &runs, &ensemble.probabilities)?;
+        let measures = band.measures.as_ref().context("the runs have no loss")?;
+        let excess = measures.loss.mean.iter().map(|loss| loss - best.loss).collect();
+        let losses = |run: &Trajectory| run.measures.iter().flatten().map(|m| m.loss).collect();
         let losses: Vec<Vec<f64>> = runs.values().map(losses).collect();
         let predicted = &assumed.excess;
-        let gap = || PredictionGap::new(&band.times, &band.loss, &losses, best.loss, predicted);
+        let gap = || PredictionGap::new(&band.times, &measures.loss, &losses, best.loss, predicted);
         let gap = if band.diverged.is_empty() { gap() } else { None };
         Ok::<_, anyhow::Error>(MeasuredEnsemble { key, label, cause, best, band, excess, gap })
     };
     let mut all = Vec::with_capacity(4);
-    let paths = gaussian.runs(&ensemble, times, tick)?;
-    let measured = paths.iter().map(|(&index, path)| (index, path.measured(&logistic)));
+    let never = AtomicBool::new(false);
+    let gaussian = all_runs(&ensemble, &Sgd::new(assumed.problem)?, times, &never, tick)?;
     all.push(finish(
         "gaussian",
         "Gaussian features, labels of the model",
         "finite d",
         assumed.best,
-        measured.collect(),
+        gaussian,
     )?);
     let redrawn = stream.clone().with_replacement().with_drawn_labels();
     let replaced = stream.clone().with_replacement();
@@ -89,7 +87,7 @@ pub fn ensembles(
     ];
     for (key, label, cause, stream) in rest {
         let best = stream.measure(optimum)?;
-        all.push(finish(key, label, cause, best, stream.runs(&ensemble, times, tick)?)?);
+        all.push(finish(key, label, cause, best, all_runs(&ensemble, stream, times, &never, tick)?)?);
     }
     Ok(all)
 }

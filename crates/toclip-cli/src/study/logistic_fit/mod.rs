@@ -5,11 +5,10 @@ mod causes;
 pub mod figures;
 pub mod wording;
 
-use std::sync::Arc;
-
 use anyhow::Result;
-use toclip::dynamics::StreamData;
-use toclip::model::{GlmOde, GlmStream, Logistic, Measures, Model, Overlaps, TeacherModes};
+use toclip::Problem;
+use toclip::dynamics::{Ode, Stream, StreamData};
+use toclip::model::{Logistic, Measures, Overlaps};
 use toclip::policy::OpenLoop;
 use toclip_data::{Design, LogisticRegression, LogisticRidge};
 
@@ -72,22 +71,22 @@ impl LogisticFit {
         let optimum = regression.optimum.clone();
         let start = settings.start(&optimum);
         let modes = design.teacher_modes(&optimum, &start)?;
-        let variance = modes.overlaps().v;
+        let variance = Overlaps::at_start(&modes).map_or(0.0, |start| start.v);
         let times = fit::times(design.rows() as f64 / design.dim(), design.dim(), TIMES)?;
-        let solve = |clip: f64| solve(&modes, &logistic, settings.eta, clip, &times);
-        let (predicted, end) = solve(settings.clip)?;
-        let (unclipped, _) = solve(f64::INFINITY)?;
-        let few = modes.compress(COMPRESSION)?;
+        let policy = OpenLoop::constant(settings.eta, settings.clip)?;
+        let problem = Problem::of_model(modes, logistic, policy.clone())?;
+        let (predicted, end) = solve(&problem, settings.eta, settings.clip, &times)?;
+        let (unclipped, _) = solve(&problem, settings.eta, f64::INFINITY, &times)?;
+        let few = problem.with_modes(problem.modes().compress(COMPRESSION)?)?;
         let fitted = FittedData::new(&design, settings, &optimum, &times);
         let advice = ClassificationAdvice::new(&few, &logistic, settings.clip, end, fitted.end())?;
         let best_of_model = Measures::new(&logistic, &Overlaps::along_teacher(1.0, variance));
         let ones = labels.iter().sum::<f64>() / design.rows() as f64;
         let data = StreamData { targets: labels, ..design.into_data(start, optimum.clone()) };
-        let policy = Arc::new(OpenLoop::constant(settings.eta, settings.clip)?);
-        let stream = GlmStream::new(data, Arc::new(logistic), policy.clone())?;
+        let stream = Stream::new(data, policy)?.with_model(logistic)?;
         let losses = predicted.iter().map(|m| m.loss - best_of_model.loss).collect();
         let assumed =
-            causes::Assumed { modes: &modes, policy, best: best_of_model, excess: losses };
+            causes::Assumed { problem: &problem, best: best_of_model, excess: losses };
         let ensembles = causes::ensembles(&stream, &optimum, &assumed, settings, &times, tick)?;
         Ok(LogisticFit {
             data: fitted,
@@ -119,16 +118,15 @@ impl LogisticFit {
 
 /// The ODE at a constant rate and threshold, and where it ends.
 fn solve(
-    modes: &TeacherModes,
-    model: &dyn Model,
+    problem: &Problem,
     eta: f64,
     clip: f64,
     times: &[f64],
 ) -> Result<(Vec<Measures>, Option<Overlaps>)> {
-    let policy = OpenLoop::constant(eta, clip)?;
-    let path = GlmOde::new(modes, model, &policy).solve(times)?;
-    let end = path.overlaps.last().copied().filter(|_| path.times.len() == times.len());
-    Ok((path.measures(model), end))
+    let path = Ode::new(&problem.with_policy(OpenLoop::constant(eta, clip)?)?)?.solve(times)?;
+    let end = path.overlaps.iter().flatten().last().copied();
+    let end = end.filter(|_| path.times.len() == times.len());
+    Ok((path.measures.unwrap_or_default(), end))
 }
 
 /// Mean σ(v) and mean label in bins of equally many samples, from small to large v.

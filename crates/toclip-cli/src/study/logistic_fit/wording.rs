@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use toclip::ensemble::Statistics;
-use toclip::model::{Measures, Quantity, TunedClip};
+use toclip::model::{Measures, Quantity};
+use toclip::tuning::Tuned;
 use toclip::verdict::WORTH_IT;
 use toclip_data::RidgeReason;
 use toclip_words::verdict::headline;
@@ -51,7 +52,7 @@ fn verdict(fit: &LogisticFit) -> Vec<String> {
         return vec![why];
     }
     let (advice, c) = (&fit.advice, fit.data.settings.clip);
-    let tuned = |(tuned, end): &(TunedClip, Measures)| {
+    let tuned = |(tuned, end): &(Tuned, Measures)| {
         format!("{} (η = {})", judged(end), short(tuned.eta))
     };
     let (best, unclipped) = (tuned(&advice.tuned), tuned(&advice.unclipped));
@@ -191,9 +192,9 @@ fn ends(fit: &LogisticFit) -> String {
         let or = |text: Option<String>| text.unwrap_or("-".into());
         rows.push([
             e.label.to_owned(),
-            or(last(&e.band.loss, (&nats, two))),
-            or(e.band.error_rate.as_ref().and_then(|s| last(s, (&percent, &percent)))),
-            or(e.band.calibration.as_ref().and_then(|s| last(s, (&|x| format!("{x:.3}"), two)))),
+            or(e.band.get(Quantity::Loss).and_then(|s| last(s, (&nats, two)))),
+            or(e.band.get(Quantity::ErrorRate).and_then(|s| last(s, (&percent, &percent)))),
+            or(e.band.get(Quantity::Calibration).and_then(|s| last(s, (&|x| format!("{x:.3}"), two)))),
         ]);
     }
     columns("llll", header, rows)
@@ -202,15 +203,15 @@ fn ends(fit: &LogisticFit) -> String {
 /// For programs.
 fn json(fit: &LogisticFit, verdict: &[String]) -> Value {
     let finite = |x: f64| x.is_finite().then_some(x);
-    let tuned = |(t, end): &(TunedClip, Measures)| json!({ "eta": t.eta, "clip": finite(t.c), "loss": t.loss, "end": end });
+    let tuned = |(t, end): &(Tuned, Measures)| json!({ "eta": t.eta, "clip": finite(t.c), "loss": t.end, "end": end });
     let last = |s: Option<&Statistics>| {
         s.map(|s| json!({ "mean": s.mean.last(), "standard_error": s.standard_error.last() }))
     };
     let ensemble = |e: &MeasuredEnsemble| {
         json!({
             "key": e.key, "label": e.label, "adds": e.cause, "optimum": e.best,
-            "loss": last(Some(&e.band.loss)), "error_rate": last(e.band.error_rate.as_ref()),
-            "calibration": last(e.band.calibration.as_ref()),
+            "loss": last(e.band.get(Quantity::Loss)), "error_rate": last(e.band.get(Quantity::ErrorRate)),
+            "calibration": last(e.band.get(Quantity::Calibration)),
             "diverged": e.band.diverged.len(), "excess_gap": e.gap,
         })
     };

@@ -1,7 +1,5 @@
 //! The rate of Theorem 1.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 use toclip::convergence::{Convergence, ConvergenceRate, DimensionGap};
 use toclip::spectrum::{Modes, Spectrum};
@@ -20,15 +18,13 @@ const SLOPE: f64 = 0.02;
 
 pub fn theorem_1(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
     let setup = PaperExperiment::new("theorem1", text, sizes)?;
-    let problem = setup.problem()?;
+    let problem = setup.prepared()?;
     let start = setup.experiment.start.clone();
-    let family = |d| Modes::new(&Spectrum::isotropic(d)?, &start);
+    let family = |d| problem.problem.with_modes(Modes::new(&Spectrum::isotropic(d)?, &start)?);
     let measure = |dims: &[u64], seed: u64| {
         let (time, runs) = (setup.experiment.time, sizes.rate_runs);
-        let experiment =
-            Convergence { time, runs, seed, confidence: 0.95, threads: None, momentum: None };
-        let (step, policy) = (problem.step.clone(), Arc::clone(&problem.policy));
-        experiment.measure(dims, &family, step, policy, None)
+        let experiment = Convergence { time, runs, seed, confidence: 0.95, threads: None };
+        experiment.measure(dims, &family, None)
     };
     let all = measure(sizes.dims, sizes.seed)?;
     let large: Vec<u64> = sizes.dims.iter().copied().filter(|d| *d >= LARGE).collect();
@@ -45,7 +41,7 @@ pub fn theorem_1(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> 
         .y(Axis::log("E sup |R − R_ODE| over t ≤ T"))
         .points(&format!("mean of {} runs", sizes.rate_runs), &dims, &means)
         .dashed("slope −1/2", &dims, &line(-0.5));
-    let (first, last, noise) = (dims[0], dims[dims.len() - 1], problem.step.describe());
+    let (first, last, noise) = (dims[0], dims[dims.len() - 1], problem.problem.step().describe());
     let RunSizes { rate_runs: runs, seed, .. } = sizes;
     let mut section = FigureSection::new("theorem1", "clipped SGD approaches its ODE")
         .settings(format!(

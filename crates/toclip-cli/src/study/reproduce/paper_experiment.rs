@@ -8,7 +8,7 @@ use toclip::ensemble::Summary;
 
 use super::{RunSizes, stem};
 use crate::experiment::run::{MethodCurve, run_all};
-use crate::experiment::{self, Clip, Experiment, Method, Origin, Problem};
+use crate::experiment::{self, Clip, Experiment, Method, Origin, Prepared};
 
 /// An experiment of the paper.
 pub struct PaperExperiment {
@@ -28,14 +28,14 @@ impl PaperExperiment {
         Ok(PaperExperiment { experiment, origin, text })
     }
 
-    pub fn problem(&self) -> Result<Problem> {
-        Ok(Problem::new(&self.experiment, &self.origin)?)
+    pub fn prepared(&self) -> Result<Prepared> {
+        Ok(Prepared::new(&self.experiment, &self.origin)?)
     }
 
     /// The curves of the same with another clipping and other methods.
     pub fn curves_with(&self, clip: Clip, methods: &[Method]) -> Result<Vec<MethodCurve>> {
         let experiment = Experiment { clip, methods: methods.to_vec(), ..self.experiment.clone() };
-        Ok(run_all(&experiment, &Problem::new(&experiment, &self.origin)?)?)
+        Ok(run_all(&experiment, &Prepared::new(&experiment, &self.origin)?)?)
     }
 }
 

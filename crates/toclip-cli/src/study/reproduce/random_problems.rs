@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rayon::prelude::*;
+use toclip::Problem;
 use toclip::dynamics::{Ode, Stop, linear_times};
 use toclip::noise::{Family, Gaussian, Laplace, Noise, Rademacher, StudentT, Uniform};
-use toclip::policy::{MaxCcc, OpenLoop, Policy, Schedule, Shape};
+use toclip::policy::{MaxCcc, OpenLoop, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 use super::paper_experiment::last;
@@ -94,11 +95,12 @@ fn trial(seed: u64, index: u64) -> Result<Trial> {
     let time = draw.between(1.0, 20.0);
     let eta = draw.rate(time)?;
     let times = linear_times(time, 60)?;
-    let solve = |policy: &dyn Policy| {
-        Ode::new(&modes, &*noise, policy).tolerance(RTOL, 0.0).keep_path(true).solve(&times)
+    let problem = Problem::new(modes, noise.clone(), OpenLoop::unclipped(eta.clone()))?;
+    let solve = |problem: &Problem| {
+        Ode::new(problem)?.tolerance(RTOL, 0.0).keep_path(true).solve(&times)
     };
-    let free = solve(&OpenLoop::unclipped(eta.clone()))?;
-    let best = solve(&MaxCcc::new(eta, noise.clone()))?;
+    let free = solve(&problem)?;
+    let best = solve(&problem.with_policy(MaxCcc::new(eta, noise.clone()))?)?;
     let second = noise.second_moment();
     let along = best.risk.iter().zip(best.path.iter().flatten());
     let ccc = along.map(|(r, p)| p.mu * p.mu / p.m2 * (2.0 * r + second)).fold(0.0, f64::max);

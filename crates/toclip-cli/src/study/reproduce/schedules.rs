@@ -8,7 +8,7 @@ use toclip::policy::{Compensation, OpenLoop};
 use super::agreement::Agreement;
 use super::paper_experiment::{PaperExperiment, last};
 use super::{FigureSection, RunSizes, check, differs, near};
-use crate::experiment::{Clip, Experiment, Problem, Runs};
+use crate::experiment::{Clip, Experiment, Prepared, Runs};
 use crate::output::Table;
 use crate::plot::{Axis, Figure};
 use crate::report::Claim;
@@ -18,7 +18,7 @@ use toclip_words::short;
 /// The schedules of a figure: unclipped, max-CCC, and the heuristic with each compensation.
 struct ScheduleComparison {
     kappa: f64,
-    problem: Problem,
+    problem: Prepared,
     schedules: [ScheduleRun; 4],
 }
 
@@ -39,7 +39,7 @@ impl ScheduleComparison {
             with("proportional_exact", exact, heuristic(Compensation::Exact))?,
             with("proportional_printed", printed, heuristic(Compensation::Printed))?,
         ];
-        Ok(ScheduleComparison { kappa, problem: setup.problem()?, schedules })
+        Ok(ScheduleComparison { kappa, problem: setup.prepared()?, schedules })
     }
 
     /// R(T) of each.
@@ -48,7 +48,7 @@ impl ScheduleComparison {
     }
 
     fn figure(&self, title: &str, runs: u64) -> Figure {
-        let (noise, dim) = (self.problem.step.describe(), self.problem.modes.dim());
+        let (noise, dim) = (self.problem.problem.step().describe(), self.problem.problem.modes().dim());
         let subtitle = format!("{noise}, d = {dim:.1}; bands hold 80% of {runs} runs of C-SGD");
         // Both compensations have the same rule for the threshold.
         Figure::new(title)
@@ -99,7 +99,7 @@ impl ScheduleComparison {
     /// All of the figure but its notes.
     fn section(&self, id: &str, setup: &PaperExperiment, claims: Vec<Claim>) -> FigureSection {
         let Experiment { name, time, ensemble: Runs { runs, seed, .. }, .. } = &setup.experiment;
-        let (dim, noise) = (self.problem.modes.dim(), self.problem.step.describe());
+        let (dim, noise) = (self.problem.problem.modes().dim(), self.problem.problem.step().describe());
         FigureSection::new(id, name)
             .settings(format!(
                 "500 dimensions, $\\lambda_j = j^{{-1/6}}$, $d = {dim:.2}$; {noise}; $\\eta = 0.4$ unclipped; \
@@ -115,7 +115,7 @@ impl ScheduleComparison {
 
     /// The theory against the runs, for the schedule that does worst.
     fn agreement(&self) -> Option<Claim> {
-        let allowance = self.problem.modes.risk() / self.problem.modes.dim();
+        let allowance = self.problem.problem.modes().risk() / self.problem.problem.modes().dim();
         let compared = self.schedules.iter().filter_map(|run| {
             Some((&run.label, Agreement::new(&run.path.risk, run.runs.as_ref()?, allowance)))
         });
@@ -128,8 +128,8 @@ impl ScheduleComparison {
     /// R(T) of SGD without clipping whose rate is η·μ of another schedule (Theorem 4, converse).
     fn at_equal_rate(&self, run: &ScheduleRun) -> Result<f64> {
         let policy = OpenLoop::unclipped(run.effective_rate()?);
-        let ode = Ode::new(&self.problem.modes, &self.problem.step, &policy);
-        Ok(last(&ode.solve(&self.problem.times)?))
+        let problem = self.problem.problem.with_policy(policy)?;
+        Ok(last(&Ode::new(&problem)?.solve(&self.problem.times)?))
     }
 }
 

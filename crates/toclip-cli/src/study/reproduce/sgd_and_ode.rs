@@ -8,7 +8,7 @@ use super::agreement::Agreement;
 use super::paper_experiment::{PaperExperiment, band, last, path};
 use super::{FigureSection, RunSizes, check, near};
 use crate::experiment::run::run_all;
-use crate::experiment::{self, Clip, Method, Problem, Runs, trajectory_table};
+use crate::experiment::{self, Clip, Method, Prepared, Runs, trajectory_table};
 use crate::report::Claim;
 use toclip_words::short;
 
@@ -21,7 +21,7 @@ pub fn figure_1a(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> 
     section.section.claims.push(check(
         "both_converge",
         format!("R(15) = {} clipped, {} unclipped", short(clipped), short(unclipped)),
-        clipped < problem.modes.risk() && unclipped < problem.modes.risk(),
+        clipped < problem.problem.modes().risk() && unclipped < problem.problem.modes().risk(),
     ));
     Ok(section)
 }
@@ -37,7 +37,7 @@ pub fn figure_1b(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> 
         check("end_of_1b", format!("R(15) = {}", short(end)), near(end, 0.070, 0.02)),
         unclipped_claim(
             path(&ode, Method::Unclipped)?.stop,
-            problem.modes.risk(),
+            problem.problem.modes().risk(),
             free.risk.median.last().copied().unwrap_or(f64::INFINITY),
             free.diverged.len(),
         ),
@@ -51,10 +51,10 @@ pub fn figure_1b(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> 
     Ok(section)
 }
 
-fn other_settings(problem: &Problem, eta: f64, c: f64) -> Result<f64> {
+fn other_settings(problem: &Prepared, eta: f64, c: f64) -> Result<f64> {
     let policy = OpenLoop::constant(eta, c)?;
     let end = problem.times.last().copied().unwrap_or(15.0);
-    Ok(last(&Ode::new(&problem.modes, &problem.step, &policy).solve(&[end])?))
+    Ok(last(&Ode::new(&problem.problem.with_policy(policy)?)?.solve(&[end])?))
 }
 
 /// Without clipping: the ODE diverges at once, and the runs end far above where they began.
@@ -78,18 +78,18 @@ fn compare(
     id: &str,
     text: &'static str,
     sizes: &RunSizes,
-) -> Result<(FigureSection, PaperExperiment, Problem)> {
+) -> Result<(FigureSection, PaperExperiment, Prepared)> {
     let setup = PaperExperiment::new(id, text, sizes)?;
-    let problem = setup.problem()?;
+    let problem = setup.prepared()?;
     let curves = run_all(&setup.experiment, &problem)?;
-    let dim = problem.modes.dim();
+    let dim = problem.problem.modes().dim();
     let Runs { runs, seed, confidence } = setup.experiment.ensemble;
     let theory = path(&curves, Method::Ode)?;
-    let allowance = problem.modes.risk() / dim;
+    let allowance = problem.problem.modes().risk() / dim;
     let sgd = Agreement::new(&theory.risk, band(&curves, Method::Sgd)?, allowance);
     let hsgd = Agreement::new(&theory.risk, band(&curves, Method::Hsgd)?, allowance);
     let (at, noise, time) =
-        (problem.control_at_start(), problem.step.describe(), setup.experiment.time);
+        (problem.control_at_start(), problem.problem.step().describe(), setup.experiment.time);
     let section = FigureSection::new(id, &setup.experiment.name)
         .settings(format!(
             "500 dimensions, $\\lambda_j = j^{{-1/5}}$, $d = {dim:.2}$; {noise}; $\\eta = {}$, $c = {}$; \

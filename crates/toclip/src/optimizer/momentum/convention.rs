@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::factors::step::Step;
+use crate::problem::Combination;
 use crate::rule::Rule;
 use serde::{Deserialize, Serialize};
 
@@ -108,14 +109,11 @@ impl Momentum {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Parameter`] unless $0 \le \tau < 1$, and [`Error::Invalid`] for the average, which
+    /// [`Error::Parameter`] unless $0 \le \tau < 1$, and [`Error::Combination`] for the average, which
     /// has none.
     pub fn with_dampening(self, dampening: f64) -> Result<Self> {
         if self.form == Form::Average {
-            return Err(Error::Invalid(
-                "an average of gradients has no dampening: use the heavy ball, or leave it out"
-                    .into(),
-            ));
+            return Err(Error::Combination(Combination::AverageDampening));
         }
         if !(0.0..1.0).contains(&dampening) {
             let expected = "the dampening must be at least 0 and below 1";

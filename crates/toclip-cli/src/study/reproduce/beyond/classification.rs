@@ -1,17 +1,16 @@
 //! Clip in classification? Logistic regression with and without flipped labels.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
-use toclip::Batch;
-use toclip::ensemble::Ensemble;
-use toclip::model::{
-    GlmPath, GlmSgd, GlmSummary, Logistic, Overlaps, RateShape, TeacherModes, best_rate, ccc,
-    fixed_point,
-};
+use toclip::Problem;
+use toclip::dynamics::{Sgd, Simulator, Trajectory};
+use toclip::ensemble::{Ensemble, Summary};
+use toclip::model::{Logistic, Overlaps, Quantity, ccc, fixed_point};
 use toclip::policy::{OpenLoop, Schedule};
-use toclip::spectrum::{Spectrum, Start};
+use toclip::spectrum::{Modes, Spectrum, Start};
+use toclip::tuning::{RateShape, tune_rate};
 
 use super::facts::Facts;
 use super::figure_file::{ChartFile, FigureFile};
@@ -19,7 +18,7 @@ use super::tuned::{
     self, Simulated, Tuned, TunedCurve, agreement_claim, line_and_points, log_spaced,
 };
 use super::{FigureSection, RunSizes, digits};
-use crate::output::numbers::percent;
+use toclip_words::percent;
 use crate::plot::{Chart, Series};
 
 const FLIPS: [f64; 3] = [0.0, 0.1, 0.2];
@@ -42,28 +41,31 @@ struct LossCurve {
 
 impl LossCurve {
     fn new(
-        (modes, flips): (&TeacherModes, f64),
+        (modes, flips): (&Modes, f64),
         (shape, name): (RateShape, &str),
         (c, ensemble): (&[f64], &Ensemble),
     ) -> Result<Self> {
-        let model = Logistic::new(flips)?;
+        let open = OpenLoop::constant(1.0, f64::INFINITY)?;
+        let problem = Problem::of_model(modes.clone(), Logistic::new(flips)?, open)?;
         let tuned = |&c: &f64| {
-            let best = best_rate(modes, &model, Batch::single(), c, shape, TIME)?;
-            Ok(Tuned { c: best.c, eta: best.eta, risk: best.loss })
+            let best = tune_rate(&problem, c, shape, TIME)?;
+            Ok(Tuned { c: best.c, eta: best.eta, risk: best.end })
         };
         let points = c.par_iter().map(tuned).collect::<Result<Vec<_>>>()?;
         let (mut runs, mut losses) = (Vec::new(), Vec::new());
         let name = format!("{}, {name}", labels(flips));
         for at in SIMULATED.iter().filter_map(|&k| points.get(k)) {
             let policy = OpenLoop::new(shape.schedule(at.eta, TIME)?, Schedule::constant(at.c)?);
-            let sgd = GlmSgd::new(modes, Arc::new(model), Arc::new(policy))?;
-            let paths = sgd.runs(ensemble, &[TIME], &|| ())?;
-            let band = GlmSummary::of(&sgd, &[TIME], &paths, &ensemble.probabilities)?;
-            let end = |path: &GlmPath| Some(path.measures(sgd.model()).last()?.loss);
+            let sgd = Sgd::new(&problem.with_policy(policy)?)?;
+            let run = |index: u64| (index, sgd.run(ensemble.seed, index, &[TIME]));
+            let paths: BTreeMap<_, _> = (0..ensemble.runs).into_par_iter().map(run).collect();
+            let band = Summary::of(&[TIME], &paths, &ensemble.probabilities)?;
+            let loss = band.get(Quantity::Loss).context("the runs have no loss")?;
+            let end = |path: &Trajectory| Some(path.measures.as_ref()?.last()?.loss);
             losses.push(paths.values().filter_map(end).collect());
             let name = format!("{name}, c = {}", digits(at.c));
             let (finished, allowed) = (band.diverged.is_empty(), (ALLOWED, modes.dim()));
-            runs.push(Simulated::of(name, *at, &band.loss, finished, allowed));
+            runs.push(Simulated::of(name, *at, loss, finished, allowed));
         }
         Ok(LossCurve { flips, curve: TunedCurve { name, points, runs }, losses })
     }
@@ -123,9 +125,11 @@ fn threshold_chart(
 pub fn clip_or_not(file: &FigureFile, sizes: &RunSizes) -> Result<FigureSection> {
     let thresholds = file.thresholds.as_ref().context("the figure has no thresholds")?;
     let range = (thresholds.from, thresholds.to);
-    let modes = TeacherModes::new(&Spectrum::isotropic(400)?, &Start::Uniform { norm: 3.0 })?;
+    let (teacher, start) = (Start::Uniform { norm: 3.0 }, Start::Uniform { norm: 0.0 });
+    let modes = Modes::with_teacher(&Spectrum::isotropic(400)?, &teacher, &start)?;
+    let start = Overlaps::at_start(&modes).context("the modes have no teacher")?;
     let (v, c, ensemble) =
-        (modes.overlaps().v, log_spaced(range, thresholds.count), &file.ensemble(sizes));
+        (start.v, log_spaced(range, thresholds.count), &file.ensemble(sizes));
     let [constant, cosine, fixed_points, direction] = &file.charts[..] else {
         anyhow::bail!("expected four charts");
     };

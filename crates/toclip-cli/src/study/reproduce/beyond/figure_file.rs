@@ -9,7 +9,7 @@ use toml::Table;
 
 use super::facts::{ClaimFile, Facts};
 use super::{FigureSection, RunSizes};
-use crate::experiment::{Experiment, Problem};
+use crate::experiment::{Experiment, Prepared};
 use crate::plot::{Axis, Chart, Figure};
 
 /// What a figure shows and claims.
@@ -115,15 +115,15 @@ impl FigureFile {
     }
 
     /// An experiment on least squares, and its problem.
-    pub fn problem(&self, set: &Table) -> Result<(Experiment, Problem)> {
+    pub fn prepared(&self, set: &Table) -> Result<(Experiment, Prepared)> {
         let (file, origin) = toclip_experiment::of_values(&self.with(set), Path::new(""))?;
         let experiment = file.into_trajectories(&origin)?;
-        let problem = Problem::new(&experiment, &origin)?;
-        Ok((experiment, problem))
+        let prepared = Prepared::new(&experiment, &origin)?;
+        Ok((experiment, prepared))
     }
 
-    pub fn problem_of(&self, curve: &CurveFile) -> Result<(Experiment, Problem)> {
-        self.problem(&curve.set).with_context(|| curve.name.clone())
+    pub fn prepared_of(&self, curve: &CurveFile) -> Result<(Experiment, Prepared)> {
+        self.prepared(&curve.set).with_context(|| curve.name.clone())
     }
 
     /// All curves with their charts, each curve under its full name.

@@ -13,7 +13,7 @@ use super::tuned::{
     Simulated, Tuned, TunedCurve, TuningProblem, agreement_claim, line_and_points, log_spaced,
 };
 use super::{FigureSection, RunSizes, digits};
-use crate::experiment::{Experiment, Problem};
+use crate::experiment::{Experiment, Prepared};
 use crate::output::Table;
 
 /// c₂/c₁ from a tenth to a hundred, with 1 among them.
@@ -37,19 +37,19 @@ struct RatioCurve<'a> {
 
 impl RatioCurve<'_> {
     /// With groups at this ratio; without groups if there is none.
-    fn problem(&self, ratio: Option<f64>) -> Result<(Experiment, Problem)> {
+    fn prepared(&self, ratio: Option<f64>) -> Result<(Experiment, Prepared)> {
         let mut set = self.curve.set.clone();
         if let Some(ratio) = ratio {
             set.extend(groups(ratio)?);
         }
-        self.file.problem(&set)
+        self.file.prepared(&set)
     }
 
     /// The threshold that ends lowest, and the mean of runs with it if asked for.
     fn best(&self, ratio: Option<f64>, c: &[f64], run: bool) -> Result<(Tuned, Option<Simulated>)> {
-        let (Experiment { time, .. }, Problem { modes, step, .. }) = self.problem(ratio)?;
-        let (modes, ensemble) = (&modes, self.ensemble);
-        let tuning = TuningProblem { modes, step, time, rate: None, collapsed: false, ensemble };
+        let (Experiment { time, .. }, Prepared { problem, .. }) = self.prepared(ratio)?;
+        let (problem, ensemble) = (&problem, self.ensemble);
+        let tuning = TuningProblem { problem, time, rate: None, collapsed: false, ensemble };
         let best = TunedCurve::new("", &tuning, c, &[])?.best()?;
         let name = || format!("c₂/c₁ = {} ({})", ratio.map_or("1".into(), digits), self.curve.name);
         let runs = run.then(|| tuning.simulate(&name(), best)).transpose()?;
@@ -61,9 +61,10 @@ impl RatioCurve<'_> {
     fn off_global(&self, at: &Tuned) -> Result<f64> {
         let policy = OpenLoop::constant(at.eta, at.c)?;
         let path = |ratio| -> Result<Vec<f64>> {
-            let (experiment, problem) = self.problem(ratio)?;
+            let (experiment, prepared) = self.prepared(ratio)?;
             let times = linear_times(experiment.time, 21)?;
-            Ok(Ode::new(&problem.modes, &problem.step, &policy).solve(&times)?.risk)
+            let problem = prepared.problem.with_policy(policy.clone())?;
+            Ok(Ode::new(&problem)?.solve(&times)?.risk)
         };
         let (whole, each) = (path(None)?, path(Some(1.0))?);
         Ok(whole.iter().zip(&each).map(|(a, b)| (b / a - 1.0).abs()).fold(0.0, f64::max))

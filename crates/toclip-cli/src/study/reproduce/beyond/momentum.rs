@@ -1,18 +1,16 @@
 //! What momentum changes, and when it is only another learning rate.
 
-use std::sync::Arc;
-
 use anyhow::{Context, Result};
 use rayon::prelude::*;
 use toclip::dynamics::{Ode, Sgd, Simulator, linear_times};
 use toclip::policy::OpenLoop;
-use toclip::{Memory, Momentum};
+use toclip::{Memory, Momentum, Optimizer};
 
 use super::facts::Facts;
 use super::figure_file::FigureFile;
 use super::paths::Paths;
 use super::{ERRORS, FigureSection, RunSizes, last};
-use crate::experiment::Problem;
+use crate::experiment::Prepared;
 use crate::output::Table;
 
 const BETAS: [f64; 5] = [0.5, 0.8, 0.9, 0.95, 0.98];
@@ -35,27 +33,28 @@ struct Rescaled {
 }
 
 impl Rescaled {
-    fn new(beta: f64, problem: &Problem, runs: u64, seed: u64) -> Result<Self> {
-        let (modes, step) = (&problem.modes, &problem.step);
-        let control = problem.control_at_start();
+    fn new(beta: f64, prepared: &Prepared, runs: u64, seed: u64) -> Result<Self> {
+        let control = prepared.control_at_start();
         let slow = OpenLoop::constant(control.eta * (1.0 - beta), control.c)?;
         let fast = OpenLoop::constant(control.eta, control.c)?;
         let heavy_ball = Momentum::heavy_ball(Memory::Beta(beta))?;
         let times = linear_times(DESCENT, 101)?;
-        let plain = Ode::new(modes, step, &fast).solve(&times)?;
-        let with = Ode::new(modes, step, &slow).with_momentum(heavy_ball).solve(&times)?;
+        let (plain, problem) = (Optimizer::Sgd, prepared.problem.clone());
+        let fast = problem.with_policy(fast)?.with_optimizer(plain)?;
+        let slow = problem.with_policy(slow)?.with_optimizer(heavy_ball)?;
+        let plain = Ode::new(&fast)?.solve(&times)?;
+        let with = Ode::new(&slow)?.solve(&times)?;
         let gaps = with.risk.iter().zip(&plain.risk).map(|(with, plain)| with / plain - 1.0);
         let largest = times.iter().zip(gaps).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
         let (&at, ode) = largest.context("no times")?;
-        let sgd = Sgd::new(modes, step.clone(), Arc::new(fast))?;
-        let ball = Sgd::new(modes, step.clone(), Arc::new(slow))?.with_momentum(heavy_ball)?;
+        let (sgd, ball) = (Sgd::new(&fast)?, Sgd::new(&slow)?);
         let run = |index: u64| {
             let end = |sgd: &Sgd| last(&sgd.run(seed, index, &[at]));
             (end(&ball), end(&sgd))
         };
         let pairs: Vec<(f64, f64)> = (0..runs).into_par_iter().map(run).collect();
         let (sgd, standard_error) = paired(&pairs);
-        let expected = 0.5 * beta / ((1.0 - beta) * modes.dim());
+        let expected = 0.5 * beta / ((1.0 - beta) * problem.dim());
         Ok(Rescaled { beta, at, ode, sgd, standard_error, expected })
     }
 
@@ -89,12 +88,12 @@ pub fn what_it_changes(file: &FigureFile, sizes: &RunSizes) -> Result<FigureSect
     };
     let mut facts = Facts::default();
     let paths = Paths::new(file, over_time, (Some(LONG), &mut facts), sizes)?;
-    let problem = file.problem_of(over_time.curves.first().context("no curves")?)?.1;
+    let problem = file.prepared_of(over_time.curves.first().context("no curves")?)?.1;
     let few = sizes.runs.div_ceil(4);
     let all = BETAS.map(|beta| Rescaled::new(beta, &problem, few, sizes.seed));
     let all = all.into_iter().collect::<Result<Vec<_>>>()?;
     for one in &all {
-        one.facts(problem.modes.dim(), &mut facts);
+        one.facts(problem.problem.dim(), &mut facts);
     }
     let column = |of: fn(&Rescaled) -> f64| all.iter().map(of).collect::<Vec<_>>();
     let steps = column(|one| 1.0 / (1.0 - one.beta));

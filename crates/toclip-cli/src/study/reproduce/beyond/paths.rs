@@ -30,22 +30,18 @@ impl Paths {
         let (mut drawn, mut table) = (chart.chart(), Table::default());
         let mut agreement = Vec::new();
         for (slot, curve) in chart.curves.iter().enumerate() {
-            let (_, problem) = file.problem_of(curve)?;
-            let (modes, times, policy) = (&problem.modes, &problem.times, problem.policy);
+            let (_, prepared) = file.prepared_of(curve)?;
+            let (problem, times) = (&prepared.problem, &prepared.times);
             if slot == 0 {
                 table = table.numbers("t", times.iter().copied());
             }
-            let mut ode = Ode::new(modes, &problem.step, &*policy);
-            let mut sgd = Sgd::new(modes, problem.step.clone(), policy.clone())?;
-            if let Some(momentum) = problem.momentum {
-                (ode, sgd) = (ode.with_momentum(momentum), sgd.with_momentum(momentum)?);
-            }
+            let (ode, sgd) = (Ode::new(problem)?, Sgd::new(problem)?);
             let saved: Vec<f64> = times.iter().copied().chain(end).collect();
             let theory = ode.solve(&saved)?;
             facts.add(&curve.name, [("end", last(&theory))]);
             let risk = &theory.risk[..times.len()];
             let band = ensemble.run(&sgd, times, None)?;
-            let compared = Agreement::new(risk, &band, modes.risk() / modes.dim());
+            let compared = Agreement::new(risk, &band, problem.risk() / problem.dim());
             agreement.push(compared.gap_claim(&file.agreement, &curve.name, ensemble.runs));
             let key = curve.key.as_deref().unwrap_or(&curve.name);
             (drawn, table) = add_path((drawn, table), (slot, key, &curve.name), risk, &band);

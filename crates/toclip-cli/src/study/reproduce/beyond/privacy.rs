@@ -15,8 +15,9 @@ const EPSILONS: [f64; 6] = [8.0, 4.0, 2.0, 1.0, 0.5, 0.25];
 
 /// R(T) of the best schedule η(t), c(t).
 fn best_schedule(one: &ThresholdCurve) -> Result<f64> {
-    let greedy = PrivateGreedy::new(one.step.clone(), one.modes.ambient_dim())?;
-    let ode = Ode::new(&one.modes, &one.step, &greedy).tolerance(1e-6, 0.0);
+    let problem = &one.problem;
+    let greedy = PrivateGreedy::new(problem.step().clone(), problem.modes().ambient_dim())?;
+    let ode = Ode::new(&problem.with_policy(greedy)?)?.tolerance(1e-6, 0.0);
     Ok(last(&ode.solve(&[one.time])?))
 }
 
@@ -68,7 +69,7 @@ mod tests {
         let curves: Vec<_> = file.curves().skip(1).collect();
         assert_eq!(curves.len(), EPSILONS.len());
         for (epsilon, (_, curve, name)) in EPSILONS.into_iter().zip(curves) {
-            let (experiment, _) = file.problem_of(curve).unwrap();
+            let (experiment, _) = file.prepared_of(curve).unwrap();
             let found = experiment.privacy.unwrap().noise_multiplier;
             assert_eq!(found, noise_multiplier(epsilon, 1e-6).unwrap(), "{name}");
             assert_eq!(name, format!("ε = {epsilon}"));

@@ -39,7 +39,7 @@ fn compare<'a>(
     let mut chart = of.chart();
     let (mut limit, mut normalise) = (f64::NAN, f64::NAN);
     for curve in &of.curves {
-        let step = file.problem_of(curve)?.1.step;
+        let step = file.prepared_of(curve)?.1.problem.step().clone();
         if rows.is_empty() {
             let plain = step.clone().with_rule(Rule::Normalise)?;
             limit = fisher_limit(Step::new(step.noise()), RISK)?.limit;

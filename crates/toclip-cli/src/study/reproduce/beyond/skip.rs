@@ -35,7 +35,7 @@ fn gain(share: f64, size: f64) -> Result<f64> {
 pub fn skip_or_clip(file: &FigureFile, sizes: &RunSizes) -> Result<FigureSection> {
     let all = threshold_curves::curves(file, sizes)?;
     let mut facts = threshold_curves::facts(&all)?;
-    let start = all.first().context("the figure has no curves")?.modes.risk();
+    let start = all.first().context("the figure has no curves")?.problem.risk();
     let mut charts = threshold_curves::charts(file, &all).into_iter();
     let gains = charts.next().context("the figure has no charts")?;
     let mut gains = gains.hline(1.0, "");

@@ -25,17 +25,16 @@ pub fn curves(file: &FigureFile, sizes: &RunSizes) -> Result<Vec<ThresholdCurve>
     let c = log_spaced((thresholds.from, thresholds.to), thresholds.count);
     let ensemble = &file.ensemble(sizes);
     let make = |(_, curve, name): (_, _, String)| -> Result<ThresholdCurve> {
-        let (experiment, problem) = file.problem_of(curve)?;
+        let (experiment, prepared) = file.prepared_of(curve)?;
         let rate = match &experiment.learning_rate {
             LearningRate::Schedule(rate) if !thresholds.best_rate => Some(rate.at(0.0)),
             _ => None,
         };
-        let (modes, step, time) = (problem.modes, problem.step, experiment.time);
+        let (problem, time) = (prepared.problem, experiment.time);
         let collapsed = thresholds.collapsed;
-        let tuning =
-            TuningProblem { modes: &modes, step: step.clone(), time, rate, collapsed, ensemble };
+        let tuning = TuningProblem { problem: &problem, time, rate, collapsed, ensemble };
         let curve = TunedCurve::new(&name, &tuning, &c, &curve.simulate)?;
-        Ok(ThresholdCurve { curve, step, modes, time })
+        Ok(ThresholdCurve { curve, problem, time })
     };
     file.curves().map(make).collect()
 }
@@ -58,7 +57,7 @@ pub fn facts(all: &[ThresholdCurve]) -> Result<Facts> {
     let mut facts = Facts::default();
     for one in all {
         one.curve.facts(&mut facts)?;
-        facts.add(&one.curve.name, [("start", one.modes.risk())]);
+        facts.add(&one.curve.name, [("start", one.problem.risk())]);
     }
     Ok(facts)
 }

@@ -1,14 +1,12 @@
 //! The risk at the end against the threshold, and runs of C-SGD at some of the thresholds.
 
-use std::sync::Arc;
-
 use anyhow::{Context, Result};
 use rayon::prelude::*;
-use toclip::Step;
+use toclip::Problem;
 use toclip::dynamics::{Collapsed, Ode, Sgd, Simulator};
 use toclip::ensemble::{Ensemble, Statistics};
-use toclip::policy::{OpenLoop, TunedRate, tune_rate};
-use toclip::spectrum::Modes;
+use toclip::policy::OpenLoop;
+use toclip::tuning::{RateShape, tune_rate};
 
 use super::facts::Facts;
 use super::{Agreement, ERRORS, check, digits, last};
@@ -23,8 +21,7 @@ const ALLOWED: f64 = 5.0;
 
 /// A problem on which thresholds are compared by the risk at the end.
 pub struct TuningProblem<'a> {
-    pub modes: &'a Modes,
-    pub step: Step<'static>,
+    pub problem: &'a Problem,
     pub time: f64,
     /// The rate of every threshold; the best for each if there is none.
     pub rate: Option<f64>,
@@ -44,25 +41,25 @@ pub struct Tuned {
 impl TuningProblem<'_> {
     fn at(&self, c: f64) -> Result<Tuned> {
         let Some(eta) = self.rate else {
-            let TunedRate { eta, risk } = tune_rate(self.modes, &self.step, c, self.time)?;
-            return Ok(Tuned { c, eta, risk });
+            let best = tune_rate(self.problem, c, RateShape::Constant, self.time)?;
+            return Ok(Tuned { c, eta: best.eta, risk: best.end });
         };
-        let policy = OpenLoop::constant(eta, c)?;
-        let ode = Ode::new(self.modes, &self.step, &policy).tolerance(1e-6, 0.0);
+        let problem = self.problem.with_policy(OpenLoop::constant(eta, c)?)?;
+        let ode = Ode::new(&problem)?.tolerance(1e-6, 0.0);
         Ok(Tuned { c, eta, risk: last(&ode.solve(&[self.time])?) })
     }
 
     /// The mean of runs at a point.
     pub fn simulate(&self, name: &str, at: Tuned) -> Result<Simulated> {
-        let policy = Arc::new(OpenLoop::constant(at.eta, at.c)?);
+        let problem = self.problem.with_policy(OpenLoop::constant(at.eta, at.c)?)?;
         let simulator: Box<dyn Simulator> = match self.collapsed {
-            true => Box::new(Collapsed::new(self.modes, self.step.clone(), policy)?),
-            false => Box::new(Sgd::new(self.modes, self.step.clone(), policy)?),
+            true => Box::new(Collapsed::new(&problem)?),
+            false => Box::new(Sgd::new(&problem)?),
         };
         let band = self.ensemble.run(&*simulator, &[self.time], None)?;
         let finished = band.diverged.is_empty();
         let name = format!("{name} at c = {}", digits(at.c));
-        Ok(Simulated::of(name, at, &band.risk, finished, (ALLOWED, self.modes.dim())))
+        Ok(Simulated::of(name, at, &band.risk, finished, (ALLOWED, problem.dim())))
     }
 }
 
@@ -208,16 +205,17 @@ mod tests {
     use super::*;
     use crate::report::Verdict;
     use toclip::noise::Gaussian;
-    use toclip::spectrum::{Spectrum, Start};
+    use toclip::spectrum::{Modes, Spectrum, Start};
 
     #[test]
     fn a_wrong_prediction_fails_the_claim() {
         let modes =
             Modes::new(&Spectrum::isotropic(400).unwrap(), &Start::Uniform { norm: 1.0 }).unwrap();
-        let step = Step::new(Arc::new(Gaussian::new(0.5).unwrap()));
+        let policy = OpenLoop::constant(0.5, f64::INFINITY).unwrap();
+        let problem = &Problem::new(modes, Gaussian::new(0.5).unwrap(), policy).unwrap();
         let (c, ensemble) = (log_spaced((0.1, 10.0), 5), &Ensemble::new(40, 3));
-        let (modes, rate) = (&modes, None);
-        let problem = TuningProblem { modes, step, time: 2.0, rate, collapsed: true, ensemble };
+        let problem =
+            TuningProblem { problem, time: 2.0, rate: None, collapsed: true, ensemble };
         let right = TunedCurve::new("clip", &problem, &c, &[]).unwrap().best().unwrap();
         // Under Gaussian noise not clipping is best.
         assert_eq!((right.c, c.len()), (10.0, 5));

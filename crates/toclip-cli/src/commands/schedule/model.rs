@@ -1,15 +1,19 @@
 //! Rates and thresholds for generalised linear models, tuned on the prediction.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use serde_json::json;
 use toclip::Rule;
-use toclip::model::{GlmPath, Measures, RateShape, best_clip, best_rate};
+use toclip::dynamics::{Ode, Trajectory};
+use toclip::model::Measures;
 use toclip::policy::{Control, OpenLoop, Policy, Schedule, Shape};
+use toclip::tuning::{RateShape, tune_clip, tune_rate};
 use toclip::verdict::{Candidate, Comparison, End, JudgedBy, Rate, Threshold, Unclipped, Verdict};
 use toclip_words::verdict::sentence;
 
 use super::ScheduleComparison;
-use crate::experiment::{Clip, GlmExperiment, GlmProblem, Method, Origin};
+use crate::experiment::{Clip, Experiment, Method, Origin, Prepared};
 use crate::output::Table;
 use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure};
@@ -25,14 +29,17 @@ struct Row {
     start: Option<Control>,
     /// How the rate falls, where it is the best for its threshold.
     tuned: Option<RateShape>,
-    path: GlmPath,
-    measures: Vec<Measures>,
+    path: Trajectory,
 }
 
 impl Row {
+    fn measures(&self) -> &[Measures] {
+        self.path.measures.as_deref().unwrap_or_default()
+    }
+
     /// At the last time, if it got there.
     fn end(&self) -> Option<&Measures> {
-        self.measures.last().filter(|_| self.path.stop.diverged_at().is_none())
+        self.measures().last().filter(|_| self.path.stop.diverged_at().is_none())
     }
 
     fn verdict_end(&self) -> End {
@@ -44,11 +51,10 @@ impl Row {
 }
 
 /// Compares the schedule of the file with the best constant and cosine rates, clipped and not.
-pub fn comparison(experiment: &GlmExperiment, origin: &Origin) -> Result<ScheduleComparison> {
-    let mut experiment = experiment.clone();
+pub fn comparison(mut experiment: Experiment, origin: &Origin) -> Result<ScheduleComparison> {
     // A method that is not checked: whether the batch has an ODE is checked below, with another message.
     experiment.methods = vec![Method::Unclipped];
-    let problem = GlmProblem::new(&experiment, origin)?;
+    let problem = Prepared::new(&experiment, origin)?;
     let unknown = problem.averages_before_clipping();
     if unknown && experiment.clip.clips() {
         return Err(origin
@@ -60,7 +66,7 @@ pub fn comparison(experiment: &GlmExperiment, origin: &Origin) -> Result<Schedul
             .into());
     }
     let rows = compare(&experiment, &problem)?;
-    let back = problem.rescaling.inverse();
+    let back = problem.rescaling().inverse();
     let (rate, threshold) = (|eta| back.learning_rate(eta), |c| back.threshold(c));
     let to_json = |row: &Row| {
         json!({
@@ -89,7 +95,7 @@ pub fn comparison(experiment: &GlmExperiment, origin: &Origin) -> Result<Schedul
     let header = ["schedule", "η", "c", "final loss", "error rate", "angle"];
     let finished = rows.iter().filter(|row| row.end().is_some());
     let verdict = (!unknown).then(|| verdict(&rows, rate, threshold));
-    let description = format!("{}, d = {}", problem.model.describe(), short(problem.modes.dim()));
+    let description = format!("{}, d = {}", describe(&problem), short(problem.problem.dim()));
     Ok(ScheduleComparison {
         lines: columns("llllll", header, rows.iter().map(line)),
         notes: Vec::new(),
@@ -109,25 +115,29 @@ pub fn comparison(experiment: &GlmExperiment, origin: &Origin) -> Result<Schedul
     })
 }
 
-fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>> {
-    let (modes, model, batch, time) =
-        (&problem.few_modes, &*problem.model, problem.batch, experiment.time);
-    let solve = |key, label: String, policy: OpenLoop, shown: bool, tuned| -> Result<Row> {
-        let ode = toclip::model::GlmOde::new(modes, model, &policy).with_batch(batch);
-        let path = ode.tolerance(experiment.tolerance, 0.0).solve(&problem.times)?;
-        let measures = path.measures(model);
-        let start = shown.then(|| policy.at(0.0, 0.0));
-        Ok(Row { key, label, policy, start, tuned, path, measures })
-    };
+/// The model in words.
+fn describe(problem: &Prepared) -> String {
+    problem.problem.model().map_or("least squares".into(), |model| model.describe())
+}
+
+fn compare(experiment: &Experiment, prepared: &Prepared) -> Result<Vec<Row>> {
+    let (problem, time) = (&prepared.compressed, experiment.time);
+    let solve =
+        |key, label: String, policy: Arc<dyn Policy>, shown: bool, tuned| -> Result<Row> {
+            let ode = Ode::new(&problem.with_policy(policy.clone())?)?;
+            let path = ode.tolerance(experiment.tolerance, 0.0).solve(&prepared.times)?;
+            let start = shown.then(|| policy.at(0.0, 0.0));
+            Ok(Row { key, label, policy, start, tuned, path })
+        };
     let mut rows = Vec::new();
     for (shape, keys, name) in [
         (RateShape::Constant, ["unclipped", "clipped"], "best constant rate"),
         (RateShape::Cosine, ["unclipped_cosine", "clipped_cosine"], "best cosine rate"),
     ] {
         // Without clipping every rate may diverge.
-        let open = best_rate(modes, model, batch, f64::INFINITY, shape, time).ok();
-        let known = !problem.averages_before_clipping();
-        let clipped = known.then(|| best_clip(modes, model, batch, shape, time)).transpose()?;
+        let open = tune_rate(problem, f64::INFINITY, shape, time).ok();
+        let known = !prepared.averages_before_clipping();
+        let clipped = known.then(|| tune_clip(problem, shape, time)).transpose()?;
         // An infinite threshold would repeat the row before.
         let clipped = clipped.filter(|tuned| tuned.c.is_finite());
         for (key, what, tuned) in
@@ -136,7 +146,7 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
             let Some(tuned) = tuned else { continue };
             let eta = shape.schedule(tuned.eta, time)?;
             let policy = OpenLoop::new(eta, Schedule::constant(tuned.c)?);
-            rows.push(solve(key, format!("{what}, {name}"), policy, true, Some(shape))?);
+            rows.push(solve(key, format!("{what}, {name}"), Arc::new(policy), true, Some(shape))?);
         }
     }
     let constant = |schedule: &Schedule| matches!(schedule.shape(), Shape::Constant { .. });
@@ -145,7 +155,7 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
         _ => None,
     };
     let constants = [experiment.learning_rate.schedule(), clip].into_iter().flatten().all(constant);
-    rows.push(solve("file", "as in the file".into(), (*problem.policy).clone(), constants, None)?);
+    rows.push(solve("file", "as in the file".into(), problem.shared_policy(), constants, None)?);
     Ok(rows)
 }
 
@@ -177,7 +187,7 @@ fn verdict(rows: &[Row], rate: impl Fn(f64) -> f64, threshold: impl Fn(f64) -> f
     };
     Comparison {
         judged_by: JudgedBy::Loss,
-        start: rows.iter().find_map(|row| row.measures.first()).map_or(f64::INFINITY, |m| m.loss),
+        start: rows.iter().find_map(|row| row.measures().first()).map_or(f64::INFINITY, |m| m.loss),
         unclipped: Some(unclipped),
         candidates: clipped.into_iter().map(candidate).collect(),
     }
@@ -188,7 +198,7 @@ fn figure(name: &str, subtitle: &str, rows: &[Row]) -> Figure {
     let chart = |title: &str, of: &dyn Fn(&Measures) -> Option<f64>| {
         let empty = Chart::new(title).x(Axis::linear("time t = k/d")).y(Axis::linear(title));
         rows.iter().enumerate().fold(empty, |chart, (i, row)| {
-            let pairs = row.path.times.iter().zip(&row.measures);
+            let pairs = row.path.times.iter().zip(row.measures());
             let (t, y): (Vec<f64>, Vec<f64>) =
                 pairs.filter_map(|(t, m)| Some((*t, of(m)?))).unzip();
             let draw = if i % 2 == 0 { Chart::line } else { Chart::dashed };
@@ -202,15 +212,15 @@ fn figure(name: &str, subtitle: &str, rows: &[Row]) -> Figure {
 }
 
 /// The table of a schedule.
-fn table(row: &Row, problem: &GlmProblem) -> Table {
-    let (dim, back) = (problem.modes.dim(), problem.rescaling.inverse());
+fn table(row: &Row, prepared: &Prepared) -> Table {
+    let (dim, back) = (prepared.problem.dim(), prepared.rescaling().inverse());
     let along = |of: &dyn Fn(Control) -> f64| -> Vec<f64> {
         row.path.times.iter().map(|t| of(row.policy.at(*t, 0.0))).collect()
     };
     let eta = along(&|control| back.learning_rate(control.eta));
     let c = along(&|control| back.threshold(control.c));
     super::table([row.path.times.clone(), eta, c], dim)
-        .numbers("loss", row.measures.iter().map(|m| m.loss))
-        .numbers("error_rate", row.measures.iter().map(|m| m.error_rate))
-        .numbers("angle", row.measures.iter().map(|m| m.angle))
+        .numbers("loss", row.measures().iter().map(|m| m.loss))
+        .numbers("error_rate", row.measures().iter().map(|m| m.error_rate))
+        .numbers("angle", row.measures().iter().map(|m| m.angle))
 }
