@@ -1,8 +1,7 @@
 //! Figures of the risk at the end against the threshold.
 
 use anyhow::{Context, Result};
-use toclip::Step;
-use toclip::spectrum::Modes;
+use toclip::Problem;
 
 use super::facts::Facts;
 use super::figure_file::FigureFile;
@@ -14,8 +13,7 @@ use crate::plot::Chart;
 /// A curve and what it was made from.
 pub struct ThresholdCurve {
     pub curve: TunedCurve,
-    pub step: Step<'static>,
-    pub modes: Modes,
+    pub problem: Problem,
     pub time: f64,
 }
 
