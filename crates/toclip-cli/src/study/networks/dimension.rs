@@ -42,8 +42,7 @@ fn usable<'a>(run: &'a NetworkRun, mode: &str) -> Vec<&'a Record> {
 
 /// One chart for each mode of batch norm, with the values of the paper as lines.
 pub fn figure(networks: &[NetworkRun]) -> Figure {
-    let all = networks;
-    let dimensions = || all.iter().flat_map(|run| &run.dimensions);
+    let dimensions = || networks.iter().flat_map(|run| &run.dimensions);
     let known = || dimensions().filter(|d| is_usable(d)).map(|d| d.estimate("dimension"));
     let paper =
         || PAPER_LINES.into_iter().filter(|(model, ..)| !of_paper(networks, model).is_empty());
@@ -61,7 +60,8 @@ pub fn figure(networks: &[NetworkRun]) -> Figure {
         let points = |run| {
             usable(run, mode).into_iter().map(|d| (d["epoch"], d.estimate("dimension"))).collect()
         };
-        let curves: Vec<_> = all.iter().map(|run| (run.name(), points(run))).collect();
+        let curves: Vec<_> =
+            networks.iter().map(|run| (run.name().to_owned(), points(run))).collect();
         let chart = chart::draw(chart, &curves);
         figure = figure.chart(paper().fold(chart, |chart, (_, at, name)| chart.hline(at, name)));
     }
@@ -180,11 +180,11 @@ mod tests {
     #[test]
     fn what_did_not_converge_is_not_drawn() {
         let mut networks = measured().unwrap();
-        let count = usable(networks[0], "eval").len();
+        let count = usable(&networks[0], "eval").len();
         let eval = |d: &&mut Record| d.words["mode"] == "eval";
         let first = networks[0].dimensions.iter_mut().find(eval).unwrap();
         first.numbers.insert("converged".into(), 0.0);
-        assert_eq!(usable(networks[0], "eval").len(), count - 1);
+        assert_eq!(usable(&networks[0], "eval").len(), count - 1);
     }
 
     /// The run of one model, with d = `of(epoch)` in training mode and nothing else.

@@ -97,11 +97,10 @@ fn is_visible(lines: &[&Record]) -> bool {
 /// One picture for each network: μ and ν to the left, CCC to the right, a row for each threshold
 /// at which there is something to see.
 pub fn figures(networks: &[NetworkRun]) -> Vec<Figure> {
-    let all = networks;
-    all.iter().map(|run| network_figure(run, all)).chain(beyond_paper(all)).collect()
+    networks.iter().map(network_figure).chain(beyond_paper(networks)).collect()
 }
 
-fn network_figure(run: &NetworkRun, all: &[NetworkRun]) -> Figure {
+fn network_figure(run: &NetworkRun) -> Figure {
     let batch = run.batch();
     let mut title = format!("{} along training, batch {batch}; 95% intervals", run.name());
     let mut shown = thresholds(run, batch);
@@ -163,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_thresholds_are_those_of_the_paper_even_in_a_killed_run() {
-        let mut run = networks().runs[0].clone();
+        let mut run = networks()[0].clone();
         assert_eq!(thresholds(&run, 128.0), [0.1, 1.0, 10.0]);
         // Only the first line of the last measurement was written.
         let last = run.factors.last().unwrap()["step"];
@@ -185,7 +184,7 @@ mod tests {
         let mu = &figures[0].charts[0];
         assert_eq!(mu.series.len(), 12, "four curves, each with a mark at the start");
         assert_eq!(figures[1].charts[0].series.len(), 4, "where nothing was measured there");
-        let mut lines = at(networks[0], 128.0, 0.1);
+        let mut lines = at(&networks[0], 128.0, 0.1);
         lines.retain(|line| line["epoch"] > 0.0);
         let first = lines[0].estimate("mu_direct");
         let SeriesKind::Band { low, high } = &mu.series[0].kind else { panic!("no band") };
@@ -209,7 +208,7 @@ mod tests {
         assert!(low > 0.9 && low < 1.0 && high > 1.2 && high < 1.5, "{low} {high}");
         assert!(ccc.note.as_deref().is_some_and(|note| note.contains("falls below")), "{ccc:?}");
         // At c = 10 every curve would be a line at 1.
-        assert!(!is_visible(&at(networks[0], 128.0, 10.0)));
+        assert!(!is_visible(&at(&networks[0], 128.0, 10.0)));
         let figure = &figures(&networks)[0];
         assert!(
             figure.title.ends_with("clipping changes less than 0.5% at c = 10"),
@@ -225,12 +224,12 @@ mod tests {
         let along = |l: &Record| l["clip_fraction"] == 1.0 && l["epoch"] > 0.0;
         let line = networks[0].factors.iter().position(along).unwrap();
         let (step, c) = {
-            let l = networks[0].factors[line];
+            let l = &networks[0].factors[line];
             (l["step"], l["threshold"])
         };
         assert!(networks[0].factors[line].determined());
         networks[0].factors[line].numbers.insert("gradient_norm".into(), 0.0);
-        let changed = networks[0].factors[line];
+        let changed = &networks[0].factors[line];
         assert!(changed.estimate("mu_direct").value.is_nan() && !changed.determined());
         let lines: Vec<&Record> = networks[0]
             .factors
@@ -244,7 +243,7 @@ mod tests {
     #[test]
     fn what_was_measured_before_training_stands_at_the_left() {
         let networks = networks();
-        let mut lines = at(networks[0], 128.0, 0.1);
+        let mut lines = at(&networks[0], 128.0, 0.1);
         assert_eq!((lines[0]["step"], lines[0]["epoch"]), (0.0, 0.0));
         let chart = mu_chart("x", &lines);
         let drawn: Vec<f64> = chart.series.iter().flat_map(|s| s.x.clone()).collect();
