@@ -13,7 +13,7 @@ mod methods;
 use agreement::{ERRORS, constant, gap, noises, spectra, start};
 use std::sync::Arc;
 use toclip::dynamics::{
-    Collapsed, Covariates, InstructionSet, Ode, Simulator, Volterra, effective_moments,
+    Collapsed, Covariates, InstructionSet, Simulator, Volterra, effective_moments,
 };
 use toclip::noise::{Gaussian, Laplace, Noise, StudentT};
 use toclip::spectrum::{Modes, Spectrum, Start};
@@ -179,7 +179,7 @@ fn impossible_combinations_are_refused() {
     says(step.group_moments(2, 0.1, 1.0).unwrap_err(), "no group 2");
     says(step.eigenvalue_moments(1.0, 0.1, 1.0).unwrap_err(), "of a group");
     let small = modes.compress(1e-6).unwrap();
-    says(Ode::new(&methods::problem(&small, &step, &policy)).unwrap_err(), "before `compress`");
+    says(methods::refusable(&small, &step, &policy).unwrap_err(), "before `compress`");
     says(Modes::grouped(&spectrum, &start(), &[1000]).unwrap_err(), "all 3000");
     says(Groups::new(&[]).unwrap_err(), "at least one group");
     says(Groups::new(&[Group { size: 3, ratio: f64::NAN }]).unwrap_err(), "ratio NaN");

@@ -236,6 +236,11 @@ pub(super) fn check(problem: &Problem) -> std::result::Result<(), Combination> {
             return Err(Combination::ModelWithoutTeacher);
         }
     }
+    if let Rule::PerGroup(_) = step.rule()
+        && !modes.is_whole()
+    {
+        return Err(Combination::RuleOnCompressedModes { rule: step.rule().name() });
+    }
     if let Rule::PerGroup(groups) = step.rule()
         && modes.groups().is_none_or(|labels| labels.sizes != groups.sizes())
     {
