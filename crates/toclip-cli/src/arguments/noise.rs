@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toclip::noise::Family;
-use toclip_experiment::words;
+use toclip_experiment::from_value;
 
 use super::{number, unknown};
 
@@ -149,11 +149,8 @@ pub fn family(name: &str, mut params: Map<String, Value>) -> Result<Family> {
         }
     }
     params.insert("family".into(), name.into());
-    serde_json::from_value(Value::Object(params)).map_err(|error| {
-        // The remaining errors are a missing parameter and a value outside its domain.
-        let message = words::plain(&error.to_string());
-        anyhow::anyhow!("{name} noise: {}", message.strip_prefix("the key ").unwrap_or(&message))
-    })
+    let values = toml::Value::try_from(Value::Object(params))?;
+    from_value(values).map_err(|error| anyhow::anyhow!("{name} noise: {error}"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use toclip::model::{Overlaps, Quantity};
 
 use super::figure::{band_label, path_series, slot, time_axis};
 use super::report::diverged;
-use super::{GlmExperiment, GlmOutcome, GlmProblem, Method, Runs};
+use super::run::{MethodCurve, Outcome};
+use super::{Experiment, Method, Prepared, Runs};
 use crate::output::Table;
 use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure, Series};

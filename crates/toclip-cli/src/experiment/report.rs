@@ -154,16 +154,17 @@ impl StartReport {
             has_one_mu: step.rule().is_radial(),
             csc: factors.and_then(|f| f.csc().ok()),
             ccc: factors.and_then(|f| f.ccc().ok()),
-            decision: verdict_at_start(problem),
+            decision: verdict_at_start(prepared),
         }
     }
 }
 
 /// Whether to clip at the start, in the units of the file.
-fn verdict_at_start(problem: &Problem) -> Option<Verdict> {
-    let step = Some(&problem.step).filter(|step| step.privacy().is_none())?;
-    let back = problem.spectrum.rescaling().inverse();
-    let verdict = Verdict::at_risk(step, problem.modes.risk()).ok()?;
+fn verdict_at_start(prepared: &Prepared) -> Option<Verdict> {
+    let problem = &prepared.problem;
+    let step = Some(problem.step()).filter(|step| step.privacy().is_none())?;
+    let back = prepared.rescaling().inverse();
+    let verdict = Verdict::at_risk(step, problem.risk()).ok()?;
     Some(verdict.in_units(|c| back.threshold(c)))
 }
 

@@ -24,7 +24,7 @@ use toclip_words::short;
 struct Row {
     key: &'static str,
     label: String,
-    policy: OpenLoop,
+    policy: Arc<dyn Policy>,
     /// η and c at the start, in the coordinates of the theory; `None` for schedules of the file.
     start: Option<Control>,
     /// How the rate falls, where it is the best for its threshold.

@@ -22,23 +22,23 @@ fn figure(
 ) -> Result<FigureSection> {
     let path = format!("experiments/{}.toml", stem(id));
     let (file, origin) = experiment::parse_file(text, Path::new(&path))?;
-    let mut criteria = file.criteria.context("the file asks for no criteria")?;
+    let mut criteria = file.criteria().context("the file asks for no criteria")?.clone();
     criteria.points = points;
     let curves = criteria.curves(&origin)?;
     let noises: Vec<String> = criteria.noises.iter().map(|n| n.noise.describe()).collect();
     let place = if id == "5" { "appendix, Student-t noise" } else { "main paper" };
     let settings = experiment::settings(&criteria);
-    let section = FigureSection::new(id, &file.name)
+    let section = FigureSection::new(id, file.name())
         .settings(format!("{settings}; {} ({place})", noises.join("; ")))
         .claims(claims(&curves))
         .experiment(text);
     let chart =
         |criterion, title: &str| criteria_chart(&curves, criterion, title).subtitle(subtitle);
     if let [only] = criteria.curves[..] {
-        return Ok(section.figure(chart(only, &file.name)).table(criteria_table(&curves)));
+        return Ok(section.figure(chart(only, file.name())).table(criteria_table(&curves)));
     }
     let mut section = section.figure(
-        Figure::new(&file.name)
+        Figure::new(file.name())
             .chart(chart(Criterion::Csc, "Stability, CSC = μ/ν"))
             .chart(chart(Criterion::Ccc, "Comparison, CCC = μ²/ν"))
             .columns(2),

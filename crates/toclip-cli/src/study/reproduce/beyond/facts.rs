@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use serde::Deserialize;
 
 use super::{check, digits};
-use crate::output::numbers::percent;
+use toclip_words::percent;
 use crate::report::Claim;
 
 /// Numbers, each of a curve.

@@ -18,7 +18,7 @@ mod tuned;
 use super::agreement::{Agreement, ERRORS, add_path};
 use super::paper_experiment::last;
 use super::{FigureEntry, FigureSection, RunSizes, check};
-use crate::output::numbers::significant;
+use toclip_words::significant;
 use figure_file::FigureFile;
 
 macro_rules! file {

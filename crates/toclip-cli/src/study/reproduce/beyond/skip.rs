@@ -11,7 +11,7 @@ use super::threshold_curves;
 use super::tuned::log_spaced;
 use super::{FigureSection, RunSizes};
 use crate::output::Table;
-use crate::output::numbers::percent;
+use toclip_words::percent;
 
 /// Shares of samples with larger noise, and how many times as large it is.
 const SHARES: [f64; 3] = [0.01, 0.1, 0.3];
