@@ -23,8 +23,9 @@ def experiment(
     :class:`toclip.Band`.
 
     With the key ``model`` it is a classification, and curves are a :class:`toclip.GlmPath` or
-    :class:`toclip.GlmBand`. If the experiment has ``criteria``, their curves are under that name: the horizontal axis as ``c``
-    or ``R``, and for each criterion a dictionary of curves by the label of the noise.
+    :class:`toclip.GlmBand`. If the experiment has ``criteria``, their curves are under that name: the
+    horizontal axis as ``c`` or ``R``, and for each criterion a dictionary of curves by the label of the
+    noise.
 
     ``what`` is the path of a TOML file for ``toclip run``, or the same experiment as a dictionary.
     Defaults, error messages and results are identical to those of the command; ``toclip schema``
@@ -46,10 +47,9 @@ def experiment(
     >>> bool(curves["ode"].risk[-1] < curves["unclipped"].risk[-1])
     True
     """
-    found = _toclip.experiment(what, threads=threads, progress=progress_function(progress))
-    result: dict[str, Any] = {"criteria": found.pop("criteria")} if "criteria" in found else {}
-    for method, curve in found.items():
-        is_band, is_glm = "alive" in curve, "loss" in curve
-        kind = (GlmBand if is_glm else Band) if is_band else (GlmPath if is_glm else Path)
-        result[method] = kind(**curve)
+    is_model, curves, criteria = _toclip.experiment(what, threads, progress_function(progress))
+    path, band = (GlmPath, GlmBand) if is_model else (Path, Band)
+    result: dict[str, Any] = {} if criteria is None else {"criteria": criteria}
+    for method, is_ensemble, curve in curves:
+        result[method] = (band if is_ensemble else path)(**curve)
     return result
