@@ -50,6 +50,9 @@ def experiment(
     >>> bool(curves["ode"].risk[-1] < curves["unclipped"].risk[-1])
     True
     """
-    curves, criteria = _toclip.experiment(what, threads=threads, progress=progress_function(progress))
+    is_model, curves, criteria = _toclip.experiment(what, threads, progress_function(progress))
+    path, band = (GlmPath, GlmBand) if is_model else (Path, Band)
     result: dict[str, Any] = {} if criteria is None else {"criteria": criteria}
-    return result | {method: _KINDS[kind](**curve) for method, (kind, curve) in curves.items()}
+    for method, is_ensemble, curve in curves:
+        result[method] = (band if is_ensemble else path)(**curve)
+    return result

@@ -55,10 +55,10 @@ class Problem:
         must be clipped per sample: ``noise.batched(32, per_sample=True)``.
 
     The last four are those of experiment files, with the same error messages. Time is the number of
-    steps divided by the intrinsic dimension ``dim``. The step size is ``learning_rate/dim`` and the gradient is clipped at ``clip·sqrt(dim)``; the mean gradient of a
-    batch of ``size`` samples is clipped at ``clip·sqrt(dim·outputs/size)``, because it is shorter by
-    that factor. Learning rates, thresholds and distances are in your units, for a spectrum of any
-    norm.
+    steps divided by the intrinsic dimension ``dim``. The step size is ``learning_rate/dim``, and the
+    gradient is clipped at ``clip·sqrt(dim)``; the mean gradient of a batch of ``size`` samples is
+    clipped at ``clip·sqrt(dim·outputs/size)``, because it is shorter by that factor. Learning rates,
+    thresholds and distances are in your units, for a spectrum of any norm.
 
     >>> import toclip
     >>> problem = toclip.Problem(

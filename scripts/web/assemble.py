@@ -70,7 +70,10 @@ def main() -> None:
         # "</script" within the script would end it.
         ("SCRIPT", whole.replace("</script", r"<\/script")),
     ]:
-        page = page.replace("{{" + name + "}}", value)
+        marker = "{{" + name + "}}"
+        if marker not in page:
+            sys.exit(f"index.html has no {marker}")
+        page = page.replace(marker, value)
     if len(page.encode()) > LARGEST:
         sys.exit(f"the page has {len(page.encode())} bytes; at most {LARGEST} are allowed")
     out = Path(sys.argv[2]) if len(sys.argv) > 2 else BUILT

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use pyo3::prelude::*;
+use toclip::Problem;
 use toclip::convergence::Convergence;
 use toclip::spectrum::{Modes, Start};
 use toclip_experiment::check_steps;
@@ -53,13 +54,14 @@ pub fn convergence<'py>(
     }
     let (step, rescaling) = (noise.inner.clone(), spectra[0].inner.rescaling());
     let policy = spec.build(&modes[0], &step, &rescaling).map_err(refuse)?;
-    let experiment = Convergence { time, runs, seed, confidence, threads, momentum: None };
+    let experiment = Convergence { time, runs, seed, confidence, threads };
     let places: Vec<u64> = (0..modes.len() as u64).collect();
-    let family = |place: u64| Ok(modes[place as usize].clone());
+    let family =
+        |place: u64| Problem::new(modes[place as usize].clone(), step.clone(), policy.clone());
     let all = runs.saturating_mul(modes.len() as u64);
     let rate = in_background(py, progress, all, |shared| {
         let tell = |done| shared.done.store(done, Ordering::Relaxed);
-        experiment.measure_until(&places, &family, step, policy, Some(&tell), &shared.cancel)
+        experiment.measure_until(&places, &family, Some(&tell), &shared.cancel)
     })?
     .map_err(refuse)?;
     to_python(py, &rate)

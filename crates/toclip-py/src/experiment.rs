@@ -4,84 +4,57 @@ use std::path::{Path, PathBuf};
 
 use numpy::ToPyArray;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyMapping};
 use toclip_experiment::run::{Outcome, Plan, run};
-use toclip_experiment::{
-    CriteriaCurves, Error, GlmOutcome, GlmProblem, Problem, of_values, read, run_glm,
-};
+use toclip_experiment::{CriteriaCurves, Error, Prepared, of_values, read};
 
 use crate::args::{Argument, arg};
 use crate::background::in_background;
 use crate::convert::{refuse, to_python, unreadable};
-use crate::values::{EXPERIMENT, from_python, is_dict};
-use crate::{glm, simulate};
+use crate::simulate;
+use crate::values::experiment_values;
 
-/// The curves of an experiment, from a dictionary or the path of a TOML file: for each method the kind
-/// of its curve and the curve, and the curves of the criteria, if it has any.
+/// A method, whether it is an ensemble, and its curve.
+type MethodCurve<'py> = (&'static str, bool, Bound<'py, PyDict>);
+
+/// Whether it is a generalised linear model, the curves in the order of the methods, and the curves of the
+/// criteria if it has any; from a dictionary or the path of a TOML file.
 #[pyfunction]
 pub fn experiment<'py>(
     py: Python<'py>,
     what: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = arg::threads)] threads: Option<usize>,
     progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<(Bound<'py, PyDict>, Option<Bound<'py, PyDict>>)> {
-    let (file, origin) = if is_dict(what) {
-        of_values(&from_python(EXPERIMENT, what)?, Path::new(""))
-    } else {
-        read(&PathBuf::read("what", what)?)
+) -> PyResult<(bool, Vec<MethodCurve<'py>>, Option<Bound<'py, PyDict>>)> {
+    let (file, origin) = match what.cast::<PyMapping>() {
+        Ok(mapping) => of_values(&experiment_values(mapping)?, Path::new("")),
+        Err(_) => read(&PathBuf::read("what", what)?),
     }
     .map_err(python_error)?;
-    let dict = PyDict::new(py);
-    if let Some(experiment) = &file.trajectories {
-        let problem = py.detach(|| Problem::new(experiment, &origin)).map_err(python_error)?;
+    let (mut is_model, mut found) = (false, Vec::new());
+    if let Some(experiment) = file.experiment() {
+        let prepared = py.detach(|| Prepared::new(experiment, &origin)).map_err(python_error)?;
         let ensembles = experiment.methods.iter().filter(|method| method.is_ensemble()).count();
         let runs = ensembles as u64 * experiment.ensemble.runs;
-        let curves = planned(py, progress.clone(), runs, threads, |plan| {
-            run(experiment, &problem, plan, None, &[])
+        let curves = in_background(py, progress, runs, |shared| {
+            let tick = |_| shared.tick();
+            let plan = Plan { threads, cancel: &shared.cancel, tick: &tick };
+            run(experiment, &prepared, &plan, None, &[])
         })?;
-        for curve in curves {
-            let found = match &curve.outcome {
-                Outcome::Band(band) => ("band", simulate::band(py, band)?),
-                Outcome::Path { path, flow } => {
-                    ("path", simulate::path(py, path, flow.as_deref())?)
-                }
+        is_model = prepared.problem.model().is_some();
+        for curve in curves.map_err(python_error)?.unwrap_or_default() {
+            let (is_band, dict) = match &curve.outcome {
+                Outcome::Band(band) => (true, simulate::band(py, band)?),
+                Outcome::Path { path, flow } => (false, simulate::path(py, path, flow.as_deref())?),
             };
-            dict.set_item(curve.method.key(), found)?;
+            found.push((curve.method.key(), is_band, dict));
         }
     }
-    if let Some(experiment) = &file.glm {
-        let problem = py.detach(|| GlmProblem::new(experiment, &origin)).map_err(python_error)?;
-        let simulated = experiment.methods.iter().any(|method| method.is_ensemble());
-        let runs = if simulated { experiment.ensemble.runs } else { 0 };
-        let curves = planned(py, progress, runs, threads, |plan| {
-            run_glm(experiment, &problem, plan, None, &[])
-        })?;
-        for curve in curves {
-            let kind = match &curve.outcome {
-                GlmOutcome::Path(..) => "glm_path",
-                GlmOutcome::Band(_) => "glm_band",
-            };
-            dict.set_item(curve.method.key(), (kind, glm::curve(py, &curve)?))?;
-        }
-    }
-    let Some(criteria) = &file.criteria else { return Ok((dict, None)) };
-    let curves = py.detach(|| criteria.curves(&origin)).map_err(python_error)?;
-    Ok((dict, Some(criteria_curves(py, &curves)?)))
-}
-
-/// The curves of all methods, computed in the background.
-fn planned<T: Send>(
-    py: Python<'_>,
-    progress: Option<Bound<'_, PyAny>>,
-    runs: u64,
-    threads: Option<usize>,
-    work: impl FnOnce(&Plan<'_>) -> Result<Option<Vec<T>>, Error> + Send,
-) -> PyResult<Vec<T>> {
-    let curves = in_background(py, progress, runs, |shared| {
-        let tick = |_| shared.tick();
-        work(&Plan { threads, cancel: &shared.cancel, tick: &tick })
-    })?;
-    Ok(curves.map_err(python_error)?.unwrap_or_default())
+    let criteria = file.criteria().map(|criteria| {
+        let curves = py.detach(|| criteria.curves(&origin)).map_err(python_error)?;
+        criteria_curves(py, &curves)
+    });
+    Ok((is_model, found, criteria.transpose()?))
 }
 
 /// The values on the horizontal axis under `c` or `R`, and for each criterion a dictionary of curves

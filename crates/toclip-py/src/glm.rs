@@ -1,62 +1,21 @@
-//! Generalised linear models: curves of experiments, and the theory at a point.
+//! Generalised linear models: the theory at a point, and the best threshold and learning rate.
 
 use std::sync::Arc;
 
-use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
-use toclip::Batch;
-use toclip::model::{
-    GlmPath, GlmSummary, Measures, Model, Overlaps, Quantity, RateShape, TeacherModes, best_clip,
-    best_rate,
-};
-use toclip_experiment::{GlmCurve, GlmOutcome, ModelChoice};
+use toclip::Problem;
+use toclip::model::{Measures, Model, Overlaps};
+use toclip::policy::OpenLoop;
+use toclip::spectrum::{Modes, Start};
+use toclip::tuning::{RateShape, tune_clip, tune_rate};
+use toclip_experiment::ModelChoice;
 
 use crate::args::{Threshold, arg};
-use crate::convert::{refuse, to_python};
+use crate::convert::refuse;
 use crate::noise::Noise;
-use crate::simulate::statistics;
 use crate::spectrum::Spectrum;
 use crate::values::from_python;
-
-/// The curve of one method as a dictionary of arrays.
-pub fn curve<'py>(py: Python<'py>, curve: &GlmCurve) -> PyResult<Bound<'py, PyDict>> {
-    match &curve.outcome {
-        GlmOutcome::Path(found, measures) => path(py, found, measures),
-        GlmOutcome::Band(found) => band(py, found),
-    }
-}
-
-fn path<'py>(py: Python<'py>, of: &GlmPath, at: &[Measures]) -> PyResult<Bound<'py, PyDict>> {
-    let overlap = |get: fn(&Overlaps) -> f64| of.overlaps.iter().map(get).collect::<Vec<_>>();
-    let dict = PyDict::new(py);
-    dict.set_item("t", of.times.to_pyarray(py))?;
-    for quantity in Quantity::ALL {
-        let values = at.iter().map(|m| m.get(quantity).unwrap_or(f64::NAN));
-        dict.set_item(quantity.key(), values.collect::<Vec<_>>().to_pyarray(py))?;
-    }
-    dict.set_item("q", overlap(|o| o.q).to_pyarray(py))?;
-    dict.set_item("p", overlap(|o| o.p).to_pyarray(py))?;
-    dict.set_item("v", of.overlaps.first().map_or(f64::NAN, |o| o.v))?;
-    dict.set_item("stop", to_python(py, &of.stop)?)?;
-    Ok(dict)
-}
-
-fn band<'py>(py: Python<'py>, of: &GlmSummary) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("t", of.times.to_pyarray(py))?;
-    dict.set_item("runs", of.runs)?;
-    dict.set_item("alive", of.alive.to_pyarray(py))?;
-    dict.set_item("diverged", of.diverged.clone())?;
-    dict.set_item("probabilities", of.probabilities.clone())?;
-    for quantity in Quantity::ALL {
-        let found = of.get(quantity).map(|found| statistics(py, found)).transpose()?;
-        dict.set_item(quantity.key(), found)?;
-    }
-    dict.set_item("q", statistics(py, &of.q)?)?;
-    dict.set_item("p", statistics(py, &of.p)?)?;
-    Ok(dict)
-}
 
 /// A model by the grammar of experiment files; Huber regression has the noise of its targets.
 fn model(what: &Bound<'_, PyAny>, noise: Option<&Noise>) -> PyResult<Arc<dyn Model>> {
@@ -146,29 +105,33 @@ pub fn glm_best_clip(
 ) -> PyResult<(f64, f64, f64)> {
     let model = self::model(model, noise)?;
     let (shape, modes) = (rate_shape(&shape)?, teacher_modes(spectrum, teacher)?);
-    let (to, batch) = (spectrum.inner.rescaling(), Batch::single());
-    let best = py.detach(|| match c.map(|c| to.threshold(c)) {
-        Some(c) => best_rate(&modes, &*model, batch, c, shape, time).map(|x| (x.eta, c, x.loss)),
-        None => best_clip(&modes, &*model, batch, shape, time).map(|x| (x.eta, x.c, x.loss)),
+    let rescaling = spectrum.inner.rescaling();
+    let best = py.detach(|| {
+        // The policy is what is looked for.
+        let problem = Problem::of_model(modes, model, OpenLoop::constant(1.0, f64::INFINITY)?)?;
+        match c {
+            Some(c) => tune_rate(&problem, rescaling.threshold(c), shape, time),
+            None => tune_clip(&problem, shape, time),
+        }
     });
-    let (eta, best_c, loss) = best.map_err(refuse)?;
-    let back = to.inverse();
-    Ok((back.learning_rate(eta), c.unwrap_or_else(|| back.threshold(best_c)), loss))
+    let (best, back) = (best.map_err(refuse)?, rescaling.inverse());
+    let threshold = c.unwrap_or_else(|| back.threshold(best.c));
+    Ok((back.learning_rate(best.eta), threshold, best.end))
 }
 
 fn rate_shape(name: &str) -> PyResult<RateShape> {
     match name {
         "constant" => Ok(RateShape::Constant),
         "cosine" => Ok(RateShape::Cosine),
-        other => {
-            let expected = "expected one of: constant, cosine";
-            Err(refuse(format!("shape: unknown shape \"{other}\"; {expected}")))
-        }
+        other => Err(refuse(format!(
+            "shape: unknown shape \"{other}\"; expected one of: constant, cosine"
+        ))),
     }
 }
 
-fn teacher_modes(spectrum: &Spectrum, teacher: &Bound<'_, PyAny>) -> PyResult<TeacherModes> {
-    let teacher = from_python("teacher", teacher)?;
-    let modes = TeacherModes::new(&spectrum.inner, &teacher);
+/// The modes of a model that starts at zero.
+fn teacher_modes(spectrum: &Spectrum, teacher: &Bound<'_, PyAny>) -> PyResult<Modes> {
+    let (teacher, zero) = (from_python("teacher", teacher)?, Start::Uniform { norm: 0.0 });
+    let modes = Modes::with_teacher(&spectrum.inner, &teacher, &zero);
     modes.map_err(|e| refuse(format!("teacher: {e}")))
 }

@@ -9,7 +9,7 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use toclip::noise::{Family, Noise as _};
 use toclip::{Batch, Rule, Step};
-use toclip_experiment::{NoiseChoice, Optimizer, RuleChoice};
+use toclip_experiment::{NoiseChoice, RuleChoice, TrainingChoice};
 
 use crate::args::arg;
 use crate::convert::{refuse, to_python};
@@ -37,16 +37,16 @@ impl Noise {
     }
 
     /// The rule and the groups that an argument gives; else the rule of the noise and no groups.
-    pub fn optimizer(
+    pub fn training(
         &self,
         rule: Option<&Bound<'_, PyAny>>,
         groups: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Optimizer> {
+    ) -> PyResult<TrainingChoice> {
         let own = || RuleChoice(self.inner.rule().clone());
-        Ok(Optimizer {
+        Ok(TrainingChoice {
             rule: optional("rule", rule)?.unwrap_or_else(own),
             groups: optional("groups", groups)?.unwrap_or_default(),
-            ..Optimizer::default()
+            ..TrainingChoice::default()
         })
     }
 

@@ -1,8 +1,5 @@
 //! A problem: spectrum, start, noise, learning rate and threshold, and the theory of it.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
 use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
@@ -11,10 +8,11 @@ use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra, effective_moments,
 };
 use toclip::ensemble::Ensemble;
-use toclip::policy::{Policy, tune_kappa, tune_kappa_with_momentum, tune_private};
-use toclip::spectrum::{Modes, Rescaling, Start};
-use toclip::{Moments, Momentum, Rule};
-use toclip_experiment::{BuiltOptimizer, Optimizer};
+use toclip::policy::Schedule;
+use toclip::spectrum::{Rescaling, Start};
+use toclip::tuning::{tune_kappa, tune_private};
+use toclip::{Moments, Rule};
+use toclip_experiment::{BuiltTraining, TrainingChoice};
 
 use crate::args::{Argument, Threshold, arg};
 use crate::convert::{refuse, to_python};
@@ -28,12 +26,9 @@ use crate::values::{from_dict, from_python, optional};
 #[pyclass(frozen, module = "toclip._toclip")]
 #[derive(Debug)]
 pub struct Problem {
-    modes: Modes,
-    step: toclip::Step<'static>,
-    momentum: Option<Momentum>,
-    policy: Arc<dyn Policy>,
+    inner: toclip::Problem,
     /// The learning rate in the units of the user; `None` if it is greedy.
-    eta: Option<toclip::policy::Schedule>,
+    eta: Option<Schedule>,
     rescaling: Rescaling,
 }
 
@@ -55,37 +50,40 @@ impl Problem {
         privacy: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let start: Start = from_python("start", start)?;
-        let optimizer = Optimizer {
+        let training = TrainingChoice {
             momentum: optional("momentum", momentum)?,
             privacy: optional("privacy", privacy)?,
-            ..noise.optimizer(rule, groups)?
+            ..noise.training(rule, groups)?
         };
-        let BuiltOptimizer { modes, step, momentum } =
-            optimizer.build(noise.clipped()?, &spectrum.inner, &start).map_err(refuse)?;
+        let BuiltTraining { modes, step, optimizer } =
+            training.build(noise.clipped()?, &spectrum.inner, &start).map_err(refuse)?;
         let rescaling = spectrum.inner.rescaling();
         let spec = policy(learning_rate, clip, margin)?;
-        spec.check_momentum(momentum).map_err(refuse)?;
+        spec.check_optimizer(&optimizer).map_err(refuse)?;
         let policy = py.detach(|| spec.build(&modes, &step, &rescaling)).map_err(refuse)?;
+        let inner = toclip::Problem::new(modes, step, policy)
+            .and_then(|problem| problem.with_optimizer(optimizer))
+            .map_err(refuse)?;
         let eta = spec.learning_rate.schedule().cloned();
-        Ok(Problem { modes, step, momentum, policy, eta, rescaling })
+        Ok(Problem { inner, eta, rescaling })
     }
 
     /// d, the intrinsic dimension: steps per unit of time.
     #[getter]
     fn dim(&self) -> f64 {
-        self.modes.dim()
+        self.inner.dim()
     }
 
     /// R at the start.
     #[getter]
     fn risk(&self) -> f64 {
-        self.modes.risk()
+        self.inner.risk()
     }
 
     /// ‖θ₀ − θ*‖².
     #[getter]
     fn distance(&self) -> f64 {
-        self.rescaling.inverse().distance(self.modes.distance())
+        self.rescaling.inverse().distance(self.inner.modes().distance())
     }
 
     /// The learning rates above which risk and distance grow at the start, at threshold `c`; with
@@ -96,16 +94,12 @@ impl Problem {
         #[pyo3(from_py_with = arg::c)] c: Threshold,
     ) -> PyResult<Bound<'py, PyDict>> {
         let c = self.rescaling.threshold(c.0);
-        let limits = match self.momentum {
+        let limits = match momentum_limits(&self.inner, c).map_err(refuse)? {
             None => {
-                let limits = stability_limits(&self.modes, &self.step, c).map_err(refuse)?;
+                let limits = stability_limits(&self.inner, c).map_err(refuse)?;
                 [("risk", limits.risk), ("distance", limits.distance)]
             }
-            Some(momentum) => {
-                let limits =
-                    momentum_limits(&self.modes, &self.step, c, momentum).map_err(refuse)?;
-                [("stable", limits.stable), ("oscillating", limits.oscillating)]
-            }
+            Some(limits) => [("stable", limits.stable), ("oscillating", limits.oscillating)],
         };
         let back = self.rescaling.inverse();
         limits.map(|(name, limit)| (name, back.learning_rate(limit))).into_py_dict(py)
@@ -118,21 +112,21 @@ impl Problem {
         py: Python<'py>,
         #[pyo3(from_py_with = arg::c)] c: Threshold,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (c, risk, norm) =
-            (self.rescaling.threshold(c.0), self.modes.risk(), self.rescaling.norm());
-        let found: toclip::Result<Vec<(f64, f64, Moments)>> = match self.step.rule() {
+        let (modes, step) = (self.inner.modes(), self.inner.step());
+        let (c, risk, norm) = (self.rescaling.threshold(c.0), modes.risk(), self.rescaling.norm());
+        let found: toclip::Result<Vec<(f64, f64, Moments)>> = match step.rule() {
             Rule::PerGroup(groups) => (groups.sizes().into_iter().enumerate())
-                .map(|(k, size)| Ok((k as f64, size as f64, self.step.group_moments(k, risk, c)?)))
+                .map(|(k, size)| Ok((k as f64, size as f64, step.group_moments(k, risk, c)?)))
                 .collect(),
-            _ => (self.modes.modes().iter())
+            _ => (modes.modes().iter())
                 .map(|m| {
-                    let x = self.step.eigenvalue_moments(m.lambda, risk, c)?;
+                    let x = step.eigenvalue_moments(m.lambda, risk, c)?;
                     Ok((m.lambda * norm, m.count, Moments { m2: x.m2 * norm, ..x }))
                 })
                 .collect(),
         };
         let found = found.map_err(refuse)?;
-        let effective = effective_moments(&self.modes, &self.step, c).map_err(refuse)?;
+        let effective = effective_moments(&self.inner, c).map_err(refuse)?;
         let column = |of: fn(&(f64, f64, Moments)) -> f64| {
             found.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
         };
@@ -160,25 +154,20 @@ impl Problem {
         #[pyo3(from_py_with = arg::compress)] compress: Option<f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
         self.check_thresholds(&times)?;
-        let modes = &self.fewer(py, compress)?;
-        let (step, policy) = (&self.step, &*self.policy);
+        let problem = &self.compressed(py, compress)?;
         let (path, flow) = match method.as_str() {
             "ode" => py.detach(|| {
-                let mut ode = Ode::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
+                let mut ode = Ode::new(problem)?.tolerance(rtol, 0.0).keep_path(true);
                 if let Some(risk) = target {
                     ode = ode.target(risk);
                 }
-                if let Some(momentum) = self.momentum {
-                    ode = ode.with_momentum(momentum);
-                }
                 ode.solve(&times).map(|path| (path, None))
             }),
-            "volterra" if self.momentum.is_some() => {
+            "volterra" if self.has_momentum() => {
                 return Err(refuse("method \"volterra\" does not support momentum; use \"ode\""));
             }
             "volterra" => py.detach(|| {
-                let mut equation =
-                    Volterra::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
+                let mut equation = Volterra::new(problem)?.tolerance(rtol, 0.0).keep_path(true);
                 if let Some(risk) = target {
                     equation = equation.target(risk);
                 }
@@ -246,13 +235,8 @@ impl Problem {
             ));
         };
         let eta = eta.scaled(self.rescaling.learning_rate(1.0)).map_err(refuse)?;
-        let modes = &self.fewer(py, compress)?;
-        let step = self.step.clone();
-        let tuned = py.detach(|| match self.momentum {
-            Some(momentum) => tune_kappa_with_momentum(modes, step, eta, how, time, momentum),
-            None => tune_kappa(modes, step, eta, how, time),
-        });
-        let tuned = tuned.map_err(refuse)?;
+        let problem = &self.compressed(py, compress)?;
+        let tuned = py.detach(|| tune_kappa(problem, eta, how, time)).map_err(refuse)?;
         to_python(py, &tuned)
     }
 
@@ -263,7 +247,7 @@ impl Problem {
         py: Python<'py>,
         #[pyo3(from_py_with = arg::time)] time: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let found = py.detach(|| tune_private(&self.modes, &self.step, time)).map_err(refuse)?;
+        let found = py.detach(|| tune_private(&self.inner, time)).map_err(refuse)?;
         let back = self.rescaling.inverse();
         [
             ("learning_rate", back.learning_rate(found.eta)),
@@ -284,37 +268,32 @@ impl Problem {
         if covariates.is_some_and(|features| features != Covariates::Gaussian) && method != "sgd" {
             return Err(refuse("only method \"sgd\" supports covariates that are not Gaussian"));
         }
-        let (modes, step, policy) = (&self.modes, self.step.clone(), self.policy.clone());
+        let problem = &self.inner;
         let made: toclip::Result<Box<dyn Simulator>> = match method {
-            "sgd" => Sgd::new(modes, step, policy)
+            "sgd" => Sgd::new(problem)
                 .and_then(|sgd| sgd.with_covariates(covariates.unwrap_or_default()))
-                .and_then(|sgd| match self.momentum {
-                    Some(momentum) => sgd.with_momentum(momentum),
-                    None => Ok(sgd),
-                })
-                .map(|s| Box::new(s) as _),
-            "collapsed" if self.momentum.is_some() => {
+                .map(|sgd| Box::new(sgd) as _),
+            "collapsed" if self.has_momentum() => {
                 return Err(refuse(
                     "method \"collapsed\" does not support momentum; use \"sgd\" or \"hsgd\"",
                 ));
             }
-            "collapsed" => Collapsed::new(modes, step, policy).map(|s| Box::new(s) as _),
-            "hsgd" => Hsgd::new(modes, step, policy)
-                .and_then(|hsgd| match self.momentum {
-                    Some(momentum) => hsgd.with_momentum(momentum),
-                    None => Ok(hsgd),
-                })
-                .map(|s| Box::new(s) as _),
+            "collapsed" => Collapsed::new(problem).map(|sgd| Box::new(sgd) as _),
+            "hsgd" => Hsgd::new(problem).map(|hsgd| Box::new(hsgd) as _),
             other => return Err(unknown_method(other, "\"sgd\", \"collapsed\", \"hsgd\"")),
         };
         made.map_err(refuse)
     }
 
-    /// The eigenvalues, compressed to this accuracy if one is given.
-    fn fewer(&self, py: Python<'_>, compress: Option<f64>) -> PyResult<Cow<'_, Modes>> {
-        let Some(tolerance) = compress else { return Ok(Cow::Borrowed(&self.modes)) };
-        let fewer = py.detach(|| self.modes.compress(tolerance));
-        fewer.map(Cow::Owned).map_err(|error| refuse(format!("compress: {error}")))
+    fn has_momentum(&self) -> bool {
+        self.inner.optimizer().momentum().is_some()
+    }
+
+    /// The problem, with its eigenvalues compressed to this accuracy if one is given.
+    fn compressed(&self, py: Python<'_>, compress: Option<f64>) -> PyResult<toclip::Problem> {
+        let Some(tolerance) = compress else { return Ok(self.inner.clone()) };
+        let fewer = py.detach(|| self.inner.with_modes(self.inner.modes().compress(tolerance)?));
+        fewer.map_err(|error| refuse(format!("compress: {error}")))
     }
 
     /// A path in the units of the user.
@@ -324,12 +303,12 @@ impl Problem {
 
     /// A schedule may be zero, but a threshold must be positive.
     fn check_thresholds(&self, times: &[f64]) -> PyResult<()> {
-        let risk = self.modes.risk();
+        let (policy, risk) = (self.inner.policy(), self.inner.risk());
         let end = times.last().copied().unwrap_or(0.0);
-        let moments = self.policy.breakpoints().into_iter().filter(|t| *t <= end);
+        let moments = policy.breakpoints().into_iter().filter(|t| *t <= end);
         let moments = moments.chain(times.iter().copied()).chain([0.0]);
         for t in moments {
-            let c = self.policy.at(t, risk).c;
+            let c = policy.at(t, risk).c;
             if c <= 0.0 {
                 return Err(refuse(format!(
                     "the threshold is {c} at t = {t}; it must be positive at all times"

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use toclip::dynamics::{Simulator, Trajectory};
 use toclip::ensemble::{Ensemble, Statistics, Summary};
+use toclip::model::Quantity;
 use toclip_experiment::run::all_runs;
 use toclip_experiment::{check_memory, check_steps};
 
@@ -63,12 +64,21 @@ pub fn band<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDi
     dict.set_item("alive", summary.alive.to_pyarray(py))?;
     dict.set_item("diverged", summary.diverged.clone())?;
     dict.set_item("probabilities", summary.probabilities.clone())?;
-    dict.set_item("risk", statistics(py, &summary.risk)?)?;
-    dict.set_item("distance", statistics(py, &summary.distance)?)?;
+    let Some(measures) = &summary.measures else {
+        dict.set_item("risk", statistics(py, &summary.risk)?)?;
+        dict.set_item("distance", statistics(py, &summary.distance)?)?;
+        return Ok(dict);
+    };
+    for quantity in Quantity::ALL {
+        let found = measures.get(quantity).map(|found| statistics(py, found)).transpose()?;
+        dict.set_item(quantity.key(), found)?;
+    }
+    dict.set_item("q", statistics(py, &measures.q)?)?;
+    dict.set_item("p", statistics(py, &measures.p)?)?;
     Ok(dict)
 }
 
-pub fn statistics<'py>(py: Python<'py>, of: &Statistics) -> PyResult<Bound<'py, PyDict>> {
+fn statistics<'py>(py: Python<'py>, of: &Statistics) -> PyResult<Bound<'py, PyDict>> {
     let mut found = vec![
         ("mean", &of.mean),
         ("standard_error", &of.standard_error),
@@ -93,12 +103,21 @@ pub fn path<'py>(
         None => PyDict::new(py),
     };
     dict.set_item("t", path.times.to_pyarray(py))?;
-    dict.set_item("risk", path.risk.to_pyarray(py))?;
-    dict.set_item("distance", path.distance.to_pyarray(py))?;
-    if let Some(flow) = flow {
-        dict.set_item("flow", flow.to_pyarray(py))?;
-    }
     dict.set_item("stop", to_python(py, &path.stop)?)?;
-    dict.set_item("counts", to_python(py, &path.counts)?)?;
+    let (Some(measures), Some(overlaps)) = (&path.measures, &path.overlaps) else {
+        dict.set_item("risk", path.risk.to_pyarray(py))?;
+        dict.set_item("distance", path.distance.to_pyarray(py))?;
+        if let Some(flow) = flow {
+            dict.set_item("flow", flow.to_pyarray(py))?;
+        }
+        dict.set_item("counts", to_python(py, &path.counts)?)?;
+        return Ok(dict);
+    };
+    for quantity in Quantity::ALL {
+        let values = measures.iter().map(|at| at.get(quantity).unwrap_or(f64::NAN));
+        dict.set_item(quantity.key(), values.collect::<Vec<_>>().to_pyarray(py))?;
+    }
+    dict.update(columns!(py, overlaps, q p)?.as_mapping())?;
+    dict.set_item("v", overlaps.first().map_or(f64::NAN, |at| at.v))?;
     Ok(dict)
 }

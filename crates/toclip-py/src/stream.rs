@@ -1,7 +1,5 @@
 //! C-SGD on the rows of a data matrix.
 
-use std::sync::Arc;
-
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip::dynamics::StreamData;
@@ -50,10 +48,10 @@ impl Stream {
         let own_rate = spec.learning_rate.schedule().is_some();
         let rate = if own_rate { 1.0 } else { back.learning_rate(1.0) };
         let threshold = if spec.has_own_thresholds() { 1.0 } else { back.threshold(1.0) };
-        let rule = noise.optimizer(rule, groups)?.reshaping().map_err(refuse)?;
+        let rule = noise.training(rule, groups)?.reshaping().map_err(refuse)?;
         let step = noise.inner.clone().with_rule(rule.clone()).map_err(refuse)?;
-        let spec = spec.rule(&step).map_err(refuse)?;
-        let policy = Arc::new(Scaled::new(spec, rate, threshold));
+        let unscaled = spec.unscaled(&step).map_err(refuse)?;
+        let policy = Scaled::new(unscaled, rate, threshold);
         let inner = toclip::dynamics::Stream::new(data, policy)
             .and_then(|stream| stream.with_rule(rule))
             .map_err(refuse)?;

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyMapping, PyString, PyTuple};
 use serde::de::DeserializeOwned;
-use toclip_experiment::words;
+use toclip_experiment::from_value;
 use toml::Value;
 
 use crate::convert::{kind, refuse, shown};
@@ -15,13 +15,14 @@ use crate::spectrum::Spectrum;
 /// No value of the grammar is nested deeper; a list that contains itself is.
 const DEEPEST: usize = 16;
 
-/// The name under which a whole experiment is read.
-pub const EXPERIMENT: &str = "the experiment";
-
 /// Reads a dictionary, list, string or number; errors call it `name`.
 pub fn from_python<T: DeserializeOwned>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
-    words::deserialize(read(name, value, DEEPEST)?, T::deserialize)
-        .map_err(|message| refuse(words::about(name, &message)))
+    from_value(read(name, value, DEEPEST)?).map_err(|error| refuse(error.whole().about(name)))
+}
+
+/// The values of a whole experiment; errors name its keys.
+pub fn experiment_values(mapping: &Bound<'_, PyMapping>) -> PyResult<toml::Table> {
+    read_dict("the experiment", mapping, DEEPEST, str::to_owned)
 }
 
 /// The same for an argument that may be left out.
@@ -61,7 +62,7 @@ fn read(name: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return read_string(name, string).map(Value::String);
     }
     if let Ok(mapping) = value.cast::<PyMapping>() {
-        return read_dict(name, mapping, depth);
+        return read_dict(name, mapping, depth, |key| format!("{name}: {key}")).map(Value::Table);
     }
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         let items = value.try_iter()?.map(|item| read(name, &item?, depth - 1));
@@ -92,7 +93,13 @@ fn read(name: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     })
 }
 
-fn read_dict(name: &str, mapping: &Bound<'_, PyMapping>, depth: usize) -> PyResult<Value> {
+/// The values of a dictionary; `inner` gives the name of a value by its key.
+fn read_dict(
+    name: &str,
+    mapping: &Bound<'_, PyMapping>,
+    depth: usize,
+    inner: impl Fn(&str) -> String,
+) -> PyResult<toml::Table> {
     let mut table = toml::Table::new();
     for item in mapping.items()?.iter() {
         let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
@@ -100,11 +107,10 @@ fn read_dict(name: &str, mapping: &Bound<'_, PyMapping>, depth: usize) -> PyResu
             return Err(refuse(format!("{name}: the key {} must be a string", shown(&key))));
         };
         let key = read_string(name, key)?;
-        // A key of the experiment is named alone, a key of one of its parts with that part.
-        let inner = if name == EXPERIMENT { key.clone() } else { format!("{name}: {key}") };
-        table.insert(key, read(&inner, &value, depth - 1)?);
+        let value = read(&inner(&key), &value, depth - 1)?;
+        table.insert(key, value);
     }
-    Ok(Value::Table(table))
+    Ok(table)
 }
 
 fn read_string(name: &str, string: &Bound<'_, PyString>) -> PyResult<String> {

@@ -45,14 +45,14 @@ print(curves["ode"].${quantity}[-1], curves["unclipped"].${quantity}[-1])
 const RUST = `//! An experiment of the page of \`toclip explore\`; needs the crate \`toclip-experiment\`.
 
 use std::path::Path;
-use toclip_experiment::{Problem, parse, run};
+use toclip_experiment::{Prepared, parse, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = r#"
 TOML"#;
     let (experiment, origin) = parse(text, Path::new("explored.toml"))?;
-    let problem = Problem::new(&experiment, &origin)?;
-    for curve in run::run_all(&experiment, &problem)? {
+    let prepared = Prepared::new(&experiment, &origin)?;
+    for curve in run::run_all(&experiment, &prepared)? {
         println!("{}: {:?}", curve.method.key(), curve.risk().last());
     }
     Ok(())
@@ -61,20 +61,18 @@ TOML"#;
 const RUST_CLASSIFICATION = `//! An experiment of the page of \`toclip explore\`; needs the crate \`toclip-experiment\`.
 
 use std::path::Path;
-use toclip_experiment::{GlmProblem, Method, parse_file};
+use toclip::model::Quantity;
+use toclip_experiment::{Prepared, parse, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = r#"
 TOML"#;
-    let (file, origin) = parse_file(text, Path::new("explored.toml"))?;
-    let experiment = file.glm.ok_or("the experiment has no model")?;
-    let problem = GlmProblem::new(&experiment, &origin)?;
-    for method in [Method::Ode, Method::Unclipped] {
-        let path = problem.ode(method, experiment.tolerance).solve(&problem.times)?;
-        println!("{}: {:?}", method.key(), path.measures(&*problem.model).last());
+    let (experiment, origin) = parse(text, Path::new("explored.toml"))?;
+    let prepared = Prepared::new(&experiment, &origin)?;
+    for curve in run::run_all(&experiment, &prepared)? {
+        let last = curve.times().len().saturating_sub(1);
+        println!("{}: {:?}", curve.method.key(), curve.at(Quantity::Loss, last));
     }
-    let run = problem.simulator()?.run(experiment.ensemble.seed, 0, &problem.times);
-    println!("one run of C-SGD: {:?}", run.measures(&*problem.model).last());
     Ok(())
 }
 `;

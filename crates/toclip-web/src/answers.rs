@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use toclip::dynamics::Stop;
-use toclip::policy::{OpenLoop, Schedule};
 use toclip::verdict::Verdict;
 use toclip_words::verdict as words;
 
@@ -66,23 +65,4 @@ pub fn early_end(stop: Stop) -> (Option<&'static str>, Option<f64>) {
         Stop::InfiniteVariance { t } => (Some("infinite variance"), Some(t)),
         _ => (None, None),
     }
-}
-
-/// The tolerance of the map: colours show two digits.
-pub const MAP_TOLERANCE: f64 = 1e-4;
-
-/// The final risks that `solve` gives for a schedule scaled to each rate, which is its largest, at a fixed
-/// threshold.
-pub fn final_risks(
-    schedule: &Schedule,
-    time: f64,
-    threshold: f64,
-    rates: impl Iterator<Item = f64>,
-    solve: impl Fn(&OpenLoop) -> toclip::Result<Option<f64>>,
-) -> toclip::Result<Vec<Option<f64>>> {
-    let moments = schedule.breakpoints().into_iter().chain([0.0, time]);
-    let largest = moments.map(|t| schedule.at(t)).fold(f64::MIN_POSITIVE, f64::max);
-    let clip = Schedule::constant(threshold)?;
-    let risk = |rate: f64| solve(&OpenLoop::new(schedule.scaled(rate / largest)?, clip.clone()));
-    rates.map(risk).collect()
 }

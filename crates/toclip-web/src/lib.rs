@@ -16,8 +16,9 @@
 mod answers;
 mod boundary;
 mod dropped;
-mod glm;
-mod least_squares;
+mod explored;
+mod kept;
+mod moment;
 mod request;
 mod setting;
 

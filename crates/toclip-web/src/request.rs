@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toclip_plot::{Chart, Figure, Theme};
 
-use crate::setting::{self, Description};
+use crate::setting;
 use crate::to_json;
 
 /// A question of the page.
@@ -20,17 +20,17 @@ pub enum Request {
     /// Risk over time: clipped as the experiment says, and unclipped.
     Paths {
         /// As in a file for `toclip run`.
-        experiment: Description,
+        experiment: toml::Table,
     },
     /// Risk over time with the threshold of the largest CCC at every moment.
     BestPath {
         /// As in a file for `toclip run`.
-        experiment: Description,
+        experiment: toml::Table,
     },
     /// μ, m2, ν, CSC and CCC at one risk and several thresholds.
     Factors {
         /// As in a file for `toclip run`.
-        experiment: Description,
+        experiment: toml::Table,
         /// R.
         risk: f64,
         /// The moment, for classification, where the risk is not the whole state.
@@ -42,7 +42,7 @@ pub enum Request {
     /// Whether to clip at a risk, and the limit on any rule.
     Verdict {
         /// As in a file for `toclip run`.
-        experiment: Description,
+        experiment: toml::Table,
         /// R.
         risk: f64,
         /// The moment, for classification, where the risk is not the whole state.
@@ -52,7 +52,7 @@ pub enum Request {
     /// The density of the residual at a risk.
     Density {
         /// As in a file for `toclip run`.
-        experiment: Description,
+        experiment: toml::Table,
         /// R.
         risk: f64,
         /// A residual that must be in the picture.
@@ -61,7 +61,7 @@ pub enum Request {
     /// The final risk at one threshold and several learning rates, and the largest stable rate.
     MapColumn {
         /// As in a file for `toclip run`.
-        experiment: Description,
+        experiment: toml::Table,
         /// c, in the units of the experiment.
         threshold: f64,
         /// η at the start, in the units of the experiment.
@@ -70,7 +70,7 @@ pub enum Request {
     /// One run of C-SGD.
     Run {
         /// As in a file for `toclip run`.
-        experiment: Description,
+        experiment: toml::Table,
         /// Of all runs.
         seed: u64,
         /// The number of the run.
@@ -93,21 +93,21 @@ impl Request {
     pub fn answer(self) -> Result<Value, String> {
         match self {
             Request::Read { toml } => setting::read(&toml),
-            Request::Paths { experiment } => setting::of(&experiment)?.paths(),
-            Request::BestPath { experiment } => setting::of(&experiment)?.best_path(),
+            Request::Paths { experiment } => setting::of(experiment)?.paths(),
+            Request::BestPath { experiment } => setting::of(experiment)?.best_path(),
             Request::Factors { experiment, risk, time, thresholds } => {
-                to_json(setting::of(&experiment)?.factors(risk, time, &thresholds)?)
+                to_json(setting::of(experiment)?.factors(risk, time, &thresholds)?)
             }
             Request::Verdict { experiment, risk, time } => {
-                to_json(setting::of(&experiment)?.verdict(risk, time)?)
+                to_json(setting::of(experiment)?.verdict(risk, time)?)
             }
             Request::Density { experiment, risk, reach } => {
-                to_json(setting::of(&experiment)?.density(risk, reach)?)
+                to_json(setting::of(experiment)?.density(risk, reach)?)
             }
             Request::MapColumn { experiment, threshold, rates } => {
-                to_json(setting::of(&experiment)?.map_column(threshold, &rates)?)
+                to_json(setting::of(experiment)?.map_column(threshold, &rates)?)
             }
-            Request::Run { experiment, seed, index } => setting::of(&experiment)?.run(seed, index),
+            Request::Run { experiment, seed, index } => setting::of(experiment)?.run(seed, index),
             Request::Figure { chart, dark } => {
                 let theme = if dark { Theme::Dark } else { Theme::Light };
                 Ok(Value::String(toclip_plot::svg(&Figure::from(*chart), theme)))
