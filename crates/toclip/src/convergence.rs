@@ -172,7 +172,7 @@ impl Convergence {
     ) -> Result<ConvergenceRate> {
         let never = AtomicBool::new(false);
         let rate = self.measure_until(dims, family, progress, &never)?;
-        rate.ok_or_else(|| Error::Convergence(ConvergenceError::Stopped))
+        rate.ok_or(Error::Convergence(ConvergenceError::Stopped))
     }
 
     /// [`measure`](Self::measure) that may be stopped: `None` once `cancel` is set. Runs under way

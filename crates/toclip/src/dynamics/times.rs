@@ -98,7 +98,7 @@ pub(crate) fn check_times(times: &[f64]) -> Result<f64> {
             return Err(Error::Times(TimesError::NotIncreasing { number, time, before }));
         }
     }
-    times.last().copied().ok_or_else(|| Error::Times(TimesError::Empty))
+    times.last().copied().ok_or(Error::Times(TimesError::Empty))
 }
 
 #[cfg(test)]
