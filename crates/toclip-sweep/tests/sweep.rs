@@ -112,7 +112,7 @@ fn a_cell_is_the_experiment_that_it_describes() {
         for k in 1..60 {
             let c = 0.05 * f64::from(k);
             assert!(
-                toclip::Factors::new(&problem.step, last(0), c).unwrap().ccc().unwrap()
+                toclip::Factors::new(&problem.problem, last(0), c).unwrap().ccc().unwrap()
                     <= best + 1e-9
             );
         }

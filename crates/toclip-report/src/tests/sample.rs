@@ -83,6 +83,7 @@ pub fn report() -> Report {
         |id: &str, title: &str, settings: &str, claims: Vec<Claim>, figures: Vec<Figure>| Section {
             id: id.into(),
             title: title.into(),
+            title_has_id: false,
             settings: settings.into(),
             claims,
             figures,
@@ -193,6 +194,7 @@ pub fn hostile() -> Report {
     let section = Section {
         id: evil.into(),
         title: evil.into(),
+        title_has_id: false,
         settings: long.clone(),
         claims: vec![claim(evil, &long, Verdict::Fails)],
         figures: vec![figure, Figure::default()],

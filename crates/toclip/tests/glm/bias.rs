@@ -3,9 +3,7 @@
 use super::{OPEN, constant, ode, taught};
 use proptest::prelude::*;
 use std::sync::Arc;
-use toclip::model::{
-    Huber, Logistic, Model, Overlaps, best_threshold, ccc, fixed_point,
-};
+use toclip::model::{Huber, Logistic, Model, Overlaps, best_threshold, ccc, fixed_point};
 use toclip::noise::Laplace;
 use toclip::spectrum::Spectrum;
 use toclip::{Factors, criteria};

@@ -237,7 +237,8 @@ impl<'a> Candidates<'a> {
             let how = Some((Threshold::MaxCcc, Rate::Fastest));
             self.add("fastest_descent", "fastest descent".into(), fastest, how)?;
         }
-        let multiplier = problem.problem.step().privacy().map_or(0.0, |privacy| privacy.noise_multiplier());
+        let multiplier =
+            problem.problem.step().privacy().map_or(0.0, |privacy| privacy.noise_multiplier());
         if let Ok(epsilon) = privacy::epsilon(multiplier, DELTA) {
             self.note(format!(
                 "One pass over the data is (ε, δ)-private with ε = {} at δ = {DELTA:e}.",

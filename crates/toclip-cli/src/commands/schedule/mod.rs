@@ -173,7 +173,8 @@ fn figure(experiment: &Experiment, problem: &Prepared, schedules: &[ScheduleRun]
     let risks = finished.flat_map(|run| run.path.risk.iter().copied());
     let (low, high) = risks.fold((f64::INFINITY, 0.0f64), |(a, b), r| (a.min(r), b.max(r)));
     let y = if low > 0.0 && high > LOG_FROM * low { Axis::log } else { Axis::linear };
-    let subtitle = format!("{}, d = {:.1}", problem.problem.step().describe(), problem.problem.modes().dim());
+    let subtitle =
+        format!("{}, d = {:.1}", problem.problem.step().describe(), problem.problem.modes().dim());
     Figure::new(&experiment.name)
         .chart(risk_chart(schedules, &subtitle, y("risk R(t)")))
         .chart(threshold_chart(schedules))

@@ -122,13 +122,12 @@ fn describe(problem: &Prepared) -> String {
 
 fn compare(experiment: &Experiment, prepared: &Prepared) -> Result<Vec<Row>> {
     let (problem, time) = (&prepared.compressed, experiment.time);
-    let solve =
-        |key, label: String, policy: Arc<dyn Policy>, shown: bool, tuned| -> Result<Row> {
-            let ode = Ode::new(&problem.with_policy(policy.clone())?)?;
-            let path = ode.tolerance(experiment.tolerance, 0.0).solve(&prepared.times)?;
-            let start = shown.then(|| policy.at(0.0, 0.0));
-            Ok(Row { key, label, policy, start, tuned, path })
-        };
+    let solve = |key, label: String, policy: Arc<dyn Policy>, shown: bool, tuned| -> Result<Row> {
+        let ode = Ode::new(&problem.with_policy(policy.clone())?)?;
+        let path = ode.tolerance(experiment.tolerance, 0.0).solve(&prepared.times)?;
+        let start = shown.then(|| policy.at(0.0, 0.0));
+        Ok(Row { key, label, policy, start, tuned, path })
+    };
     let mut rows = Vec::new();
     for (shape, keys, name) in [
         (RateShape::Constant, ["unclipped", "clipped"], "best constant rate"),

@@ -11,12 +11,12 @@ pub mod wording;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use toclip::{Factors, Problem, Step};
 use toclip::dynamics::{Ode, Stream, linear_times, log_times};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Noise};
 use toclip::policy::OpenLoop;
 use toclip::verdict::Verdict;
+use toclip::{Factors, Problem, Step};
 use toclip_data::noise_fit::{
     self, Components, NoiseComparison, NoiseFit, NoiseFitOptions, NoiseModel, fit_all,
 };

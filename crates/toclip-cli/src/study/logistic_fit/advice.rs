@@ -5,8 +5,8 @@ use toclip::model::{
     DirectionThreshold, Measures, Model, Overlaps, best_threshold, ccc, fixed_point,
 };
 use toclip::tuning::{RateShape, Tuned, tune_clip, tune_rate};
-use toclip::{Problem, Rule};
 use toclip::verdict::{Candidate, Comparison, End, JudgedBy, Rate, Threshold, Unclipped, Verdict};
+use toclip::{Problem, Rule};
 
 use super::solve;
 

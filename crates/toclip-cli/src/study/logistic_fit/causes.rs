@@ -87,7 +87,13 @@ pub fn ensembles(
     ];
     for (key, label, cause, stream) in rest {
         let best = stream.measure(optimum)?;
-        all.push(finish(key, label, cause, best, all_runs(&ensemble, stream, times, &never, tick)?)?);
+        all.push(finish(
+            key,
+            label,
+            cause,
+            best,
+            all_runs(&ensemble, stream, times, &never, tick)?,
+        )?);
     }
     Ok(all)
 }

@@ -85,8 +85,7 @@ impl LogisticFit {
         let data = StreamData { targets: labels, ..design.into_data(start, optimum.clone()) };
         let stream = Stream::new(data, policy)?.with_model(logistic)?;
         let losses = predicted.iter().map(|m| m.loss - best_of_model.loss).collect();
-        let assumed =
-            causes::Assumed { problem: &problem, best: best_of_model, excess: losses };
+        let assumed = causes::Assumed { problem: &problem, best: best_of_model, excess: losses };
         let ensembles = causes::ensembles(&stream, &optimum, &assumed, settings, &times, tick)?;
         Ok(LogisticFit {
             data: fitted,

@@ -52,9 +52,8 @@ fn verdict(fit: &LogisticFit) -> Vec<String> {
         return vec![why];
     }
     let (advice, c) = (&fit.advice, fit.data.settings.clip);
-    let tuned = |(tuned, end): &(Tuned, Measures)| {
-        format!("{} (η = {})", judged(end), short(tuned.eta))
-    };
+    let tuned =
+        |(tuned, end): &(Tuned, Measures)| format!("{} (η = {})", judged(end), short(tuned.eta));
     let (best, unclipped) = (tuned(&advice.tuned), tuned(&advice.unclipped));
     let mut verdict = vec![if advice.verdict.clips() {
         let [gain, share] = [advice.verdict.gain, advice.share_of_loss()].map(percent);
@@ -194,7 +193,9 @@ fn ends(fit: &LogisticFit) -> String {
             e.label.to_owned(),
             or(e.band.get(Quantity::Loss).and_then(|s| last(s, (&nats, two)))),
             or(e.band.get(Quantity::ErrorRate).and_then(|s| last(s, (&percent, &percent)))),
-            or(e.band.get(Quantity::Calibration).and_then(|s| last(s, (&|x| format!("{x:.3}"), two)))),
+            or(e.band
+                .get(Quantity::Calibration)
+                .and_then(|s| last(s, (&|x| format!("{x:.3}"), two)))),
         ]);
     }
     columns("llll", header, rows)

@@ -96,9 +96,8 @@ fn trial(seed: u64, index: u64) -> Result<Trial> {
     let eta = draw.rate(time)?;
     let times = linear_times(time, 60)?;
     let problem = Problem::new(modes, noise.clone(), OpenLoop::unclipped(eta.clone()))?;
-    let solve = |problem: &Problem| {
-        Ode::new(problem)?.tolerance(RTOL, 0.0).keep_path(true).solve(&times)
-    };
+    let solve =
+        |problem: &Problem| Ode::new(problem)?.tolerance(RTOL, 0.0).keep_path(true).solve(&times);
     let free = solve(&problem)?;
     let best = solve(&problem.with_policy(MaxCcc::new(eta, noise.clone()))?)?;
     let second = noise.second_moment();

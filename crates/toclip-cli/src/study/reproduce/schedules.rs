@@ -48,7 +48,8 @@ impl ScheduleComparison {
     }
 
     fn figure(&self, title: &str, runs: u64) -> Figure {
-        let (noise, dim) = (self.problem.problem.step().describe(), self.problem.problem.modes().dim());
+        let (noise, dim) =
+            (self.problem.problem.step().describe(), self.problem.problem.modes().dim());
         let subtitle = format!("{noise}, d = {dim:.1}; bands hold 80% of {runs} runs of C-SGD");
         // Both compensations have the same rule for the threshold.
         Figure::new(title)
@@ -99,7 +100,8 @@ impl ScheduleComparison {
     /// All of the figure but its notes.
     fn section(&self, id: &str, setup: &PaperExperiment, claims: Vec<Claim>) -> FigureSection {
         let Experiment { name, time, ensemble: Runs { runs, seed, .. }, .. } = &setup.experiment;
-        let (dim, noise) = (self.problem.problem.modes().dim(), self.problem.problem.step().describe());
+        let (dim, noise) =
+            (self.problem.problem.modes().dim(), self.problem.problem.step().describe());
         FigureSection::new(id, name)
             .settings(format!(
                 "500 dimensions, $\\lambda_j = j^{{-1/6}}$, $d = {dim:.2}$; {noise}; $\\eta = 0.4$ unclipped; \

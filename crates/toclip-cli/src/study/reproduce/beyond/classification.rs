@@ -18,8 +18,8 @@ use super::tuned::{
     self, Simulated, Tuned, TunedCurve, agreement_claim, line_and_points, log_spaced,
 };
 use super::{FigureSection, RunSizes, digits};
-use toclip_words::percent;
 use crate::plot::{Chart, Series};
+use toclip_words::percent;
 
 const FLIPS: [f64; 3] = [0.0, 0.1, 0.2];
 const SHAPES: [(RateShape, &str); 2] =
@@ -128,8 +128,7 @@ pub fn clip_or_not(file: &FigureFile, sizes: &RunSizes) -> Result<FigureSection>
     let (teacher, start) = (Start::Uniform { norm: 3.0 }, Start::Uniform { norm: 0.0 });
     let modes = Modes::with_teacher(&Spectrum::isotropic(400)?, &teacher, &start)?;
     let start = Overlaps::at_start(&modes).context("the modes have no teacher")?;
-    let (v, c, ensemble) =
-        (start.v, log_spaced(range, thresholds.count), &file.ensemble(sizes));
+    let (v, c, ensemble) = (start.v, log_spaced(range, thresholds.count), &file.ensemble(sizes));
     let [constant, cosine, fixed_points, direction] = &file.charts[..] else {
         anyhow::bail!("expected four charts");
     };

@@ -4,8 +4,8 @@ use anyhow::{Result, bail, ensure};
 use serde::Deserialize;
 
 use super::{check, digits};
-use toclip_words::percent;
 use crate::report::Claim;
+use toclip_words::percent;
 
 /// Numbers, each of a curve.
 #[derive(Debug, Default)]

@@ -18,8 +18,8 @@ mod tuned;
 use super::agreement::{Agreement, ERRORS, add_path};
 use super::paper_experiment::last;
 use super::{FigureEntry, FigureSection, RunSizes, check};
-use toclip_words::significant;
 use figure_file::FigureFile;
+use toclip_words::significant;
 
 macro_rules! file {
     ($name:literal) => {

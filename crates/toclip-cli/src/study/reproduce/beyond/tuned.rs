@@ -214,8 +214,7 @@ mod tests {
         let policy = OpenLoop::constant(0.5, f64::INFINITY).unwrap();
         let problem = &Problem::new(modes, Gaussian::new(0.5).unwrap(), policy).unwrap();
         let (c, ensemble) = (log_spaced((0.1, 10.0), 5), &Ensemble::new(40, 3));
-        let problem =
-            TuningProblem { problem, time: 2.0, rate: None, collapsed: true, ensemble };
+        let problem = TuningProblem { problem, time: 2.0, rate: None, collapsed: true, ensemble };
         let right = TunedCurve::new("clip", &problem, &c, &[]).unwrap().best().unwrap();
         // Under Gaussian noise not clipping is best.
         assert_eq!((right.c, c.len()), (10.0, 5));
