@@ -119,6 +119,8 @@ mod tests {
             risk: risk.to_vec(),
             distance: risk.to_vec(),
             path: None,
+            overlaps: None,
+            measures: None,
             stop,
             counts: Counts::default(),
         };

@@ -112,6 +112,8 @@ mod tests {
             risk: risk.to_vec(),
             distance: vec![1.0; 3],
             path: None,
+            overlaps: None,
+            measures: None,
             stop: Stop::Finished,
             counts: Counts::default(),
         };
