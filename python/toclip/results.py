@@ -133,7 +133,7 @@ class Factors(Table):
 
     @property
     def ccc(self) -> Numbers:
-        """mu²/nu: above one, clipping beats unclipped SGD at every learning rate."""
+        """mu²/nu: above one, clipping with the rate eta/mu beats unclipped SGD with the rate eta."""
         return self._with_variance(2)
 
     def columns(self) -> dict[str, np.ndarray]:

@@ -80,8 +80,8 @@ impl TrainingChoice {
         let momentum = self.momentum.map(MomentumChoice::to_core).transpose();
         let momentum = momentum.map_err(|e| KeyError::new("momentum", e))?;
         if momentum.is_some() && !(step.rule().is_radial() && step.privacy().is_none()) {
-            let what = "is solved and simulated for rules that keep the direction of the gradient, \
-                        without privacy; leave it out";
+            let what = "only with rules that keep the direction of the gradient, and without privacy; \
+                        leave it out";
             return Err(KeyError::new("momentum", what));
         }
         let optimizer = momentum.map_or(Optimizer::Sgd, Optimizer::Momentum);

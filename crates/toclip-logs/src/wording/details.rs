@@ -151,8 +151,8 @@ impl Advice {
         let (c, ccc) = (short(best.threshold), self.interval(&best.ccc));
         vec![
             format!(
-                "CCC = μ²/ν is above 1 where clipping beats every learning rate without it. At the best \
-                 threshold, {c}, it is {ccc}, for a batch of {}.",
+                "CCC = μ²/ν is above 1 where clipping, with the learning rate raised to η/μ, leaves less \
+                 noise at equal progress. At the best threshold, {c}, it is {ccc}, for a batch of {}.",
                 short(n)
             ),
             format!(

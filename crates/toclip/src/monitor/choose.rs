@@ -6,6 +6,7 @@ use super::drift::Drift;
 use super::estimates::{Interval, Product, Tail, inflation, single, wilson};
 use super::monitor::MonitorSettings;
 use crate::numerics::student::simultaneous;
+use crate::verdict::WORTH_IT;
 
 /// Fewer stretches give no useful intervals.
 pub(super) const LEAST_BLOCKS: usize = 20;
@@ -21,8 +22,6 @@ const ROUNDING: f64 = 1e-9;
 /// Candidates whose lower bounds are this close count as equal, and the highest of them, which
 /// changes the least, is chosen. Where every norm is above, all are the same.
 const AS_GOOD: f64 = 0.02;
-/// Smaller gains over the current threshold, as the logarithm of a ratio of CCC, are not worth a change.
-const WORTH_IT: f64 = 0.01;
 /// Where less than this share of $\ln$ CCC remains without the heaviest stretches, the CCC of the
 /// others is reported: the whole is not known to within a half.
 const REMAINS: f64 = 0.5;
