@@ -121,7 +121,6 @@ pub struct Experiment {
     pub ensemble: Runs,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_gaussian(covariates: &Covariates) -> bool {
     *covariates == Covariates::Gaussian
 }

@@ -12,8 +12,7 @@ use toclip::model::Quantity;
 use crate::error::{Error, Result};
 use crate::{Experiment, Method, Prepared, Runs};
 
-/// The result of one method: for least squares, or for a generalised linear model
-/// ([`GlmCurve`](crate::GlmCurve)).
+/// The result of one method.
 #[derive(Debug, Clone)]
 pub struct MethodCurve {
     /// The method.
@@ -99,8 +98,7 @@ impl MethodCurve {
     }
 }
 
-/// A finished run of an ensemble, in the coordinates of the theory: R and D for least squares, a
-/// [`GlmPath`](toclip::model::GlmPath) for generalised linear models.
+/// A finished run of an ensemble, in the coordinates of the theory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedRun {
     /// The method.

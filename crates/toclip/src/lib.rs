@@ -153,3 +153,8 @@ pub use optimizer::momentum::{Memory, Momentum, OnSkip};
 pub use problem::Problem;
 pub use rule::groups::{Group, GroupError, Groups};
 pub use rule::{Rule, Smooth};
+
+/// The Rust example of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

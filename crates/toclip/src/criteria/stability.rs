@@ -112,7 +112,7 @@ mod tests {
             let spectrum = Spectrum::power_law(60, exponent).unwrap();
             let modes = Modes::new(&spectrum, &Start::PowerLaw { norm, exponent: 0.5 }).unwrap();
             let noise = Rademacher::from_sigma(sigma, 0.3).unwrap();
-            let limits = limits_of(&modes, noise.clone(), c);
+            let limits = limits_of(&modes, noise, c);
             let x = noise.clipped(modes.risk(), c);
             let rates = |eta: f64| {
                 let each = modes.modes().iter().map(|m| {
@@ -136,9 +136,9 @@ mod tests {
         let spectrum = Spectrum::power_law(60, 0.7).unwrap();
         let modes = Modes::new(&spectrum, &Start::Uniform { norm: 1.0 }).unwrap();
         let (noise, c) = (Rademacher::from_sigma(0.5, 0.3).unwrap(), 0.8);
-        let step = Step::new(noise.clone()).with_privacy(Privacy::new(0.7).unwrap()).unwrap();
+        let step = Step::new(noise).with_privacy(Privacy::new(0.7).unwrap()).unwrap();
         let limits = limits_of(&modes, step.clone(), c);
-        let plain = limits_of(&modes, noise.clone(), c);
+        let plain = limits_of(&modes, noise, c);
         assert!(limits.risk < plain.risk && limits.distance < plain.distance);
         let slope = |eta: f64, of: fn(&Trajectory) -> &[f64]| {
             let policy = OpenLoop::constant(eta, c).unwrap();
@@ -166,6 +166,6 @@ mod tests {
             Modes::new(&Spectrum::isotropic(10).unwrap(), &Start::Uniform { norm: 1.0 }).unwrap();
         let cauchy = StudentT::new(1.0, 0.5).unwrap();
         assert!(limits_of(&modes, cauchy.clone(), 0.4).risk > 0.1);
-        assert_eq!(limits_of(&modes, cauchy.clone(), f64::INFINITY).risk, 0.0);
+        assert_eq!(limits_of(&modes, cauchy, f64::INFINITY).risk, 0.0);
     }
 }

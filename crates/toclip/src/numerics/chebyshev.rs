@@ -16,7 +16,7 @@ pub(crate) fn coefficients<const N: usize>(values: &[[f64; N]]) -> Vec<[f64; N]>
             // The cosine is that of the points from the largest; odd polynomials change their sign.
             let weight = (PI * n as f64 * (k as f64 + 0.5) / count as f64).cos()
                 * if n == 0 { 1.0 } else { 2.0 }
-                * if n % 2 == 0 { 1.0 } else { -1.0 };
+                * if n.is_multiple_of(2) { 1.0 } else { -1.0 };
             for i in 0..N {
                 sum[i] += weight * value[i] / count as f64;
             }

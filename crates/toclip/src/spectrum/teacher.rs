@@ -105,22 +105,18 @@ impl Modes {
         let positive = self.modes.partition_point(|m| m.lambda > 0.0);
         let lambda: Vec<f64> = self.modes[..positive].iter().map(|m| m.lambda).collect();
         let compressed = |u: Vec<f64>| compressed_measure(&lambda, &u, tolerance);
-        let of = |weight: fn(&Alignment) -> f64| {
-            compressed(alignments[..positive].iter().map(weight).collect())
-        };
         let traces = self.modes[..positive].iter().map(|m| m.lambda * m.count).collect();
         let none = Alignment::default();
         let mut nodes: Vec<(f64, f64, Alignment)> = Vec::new();
         nodes.extend(compressed(traces).into_iter().map(|(l, u)| (l, u / l, none)));
-        let weighed: [(fn(&Alignment) -> f64, fn(f64) -> Alignment); 4] = [
-            (|a| a.teacher, |teacher| Alignment { teacher, ..Alignment::default() }),
-            (|a| a.q, |q| Alignment { q, ..Alignment::default() }),
-            (|a| a.p.max(0.0), |p| Alignment { p, ..Alignment::default() }),
-            (|a| (-a.p).max(0.0), |p| Alignment { p: -p, ..Alignment::default() }),
-        ];
-        for (weight, node) in weighed {
-            nodes.extend(of(weight).into_iter().map(|(l, u)| (l, 0.0, node(u))));
-        }
+        let mut add = |weight: fn(&Alignment) -> f64, node: fn(f64) -> Alignment| {
+            let all = compressed(alignments[..positive].iter().map(weight).collect());
+            nodes.extend(all.into_iter().map(|(l, u)| (l, 0.0, node(u))));
+        };
+        add(|a| a.teacher, |teacher| Alignment { teacher, ..Alignment::default() });
+        add(|a| a.q, |q| Alignment { q, ..Alignment::default() });
+        add(|a| a.p.max(0.0), |p| Alignment { p, ..Alignment::default() });
+        add(|a| (-a.p).max(0.0), |p| Alignment { p: -p, ..Alignment::default() });
         nodes.sort_by(|x, y| y.0.total_cmp(&x.0));
         nodes.dedup_by(|next, kept| {
             let same = next.0 == kept.0;

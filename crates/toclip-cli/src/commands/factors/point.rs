@@ -100,8 +100,9 @@ impl<'a> Point<'a> {
         let mut line = |words: String| text.push_str(&format!("  {words}\n"));
         undefined.into_iter().for_each(|error| line(error.to_string()));
         if let Some(verdict) = &self.verdict {
-            words::best_threshold_line(verdict).map(|best| line(format!("best: {best}")));
-            words::limit(verdict).map(|limit| line(format!("limit: {limit}")));
+            let best = words::best_threshold_line(verdict).map(|best| format!("best: {best}"));
+            let limit = words::limit(verdict).map(|limit| format!("limit: {limit}"));
+            best.into_iter().chain(limit).for_each(line);
         }
         text
     }
