@@ -264,7 +264,7 @@ impl Verdict {
     /// [CCC of the direction](crate::model::ccc) at $(Q, P, V)$.
     ///
     /// # Errors
-    /// As [`model::best_threshold`](crate::model::best_threshold).
+    /// As [`model::best_threshold`].
     ///
     /// ```
     /// use toclip::{model::{Logistic, Overlaps}, verdict::Verdict};

@@ -40,7 +40,7 @@ impl Density {
     /// From a name, the density, the quantile function (to sample) and a typical scale.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for an impossible scale, [`NoiseError`] if the density is negative
+    /// [`Error::Parameter`](crate::Error::Parameter) for an impossible scale, [`NoiseError`] if the density is negative
     /// or does not integrate to one within $10^{-6}$.
     ///
     /// ```

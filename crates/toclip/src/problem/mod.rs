@@ -61,7 +61,7 @@ impl Problem {
     /// other rules and privacy.
     ///
     /// # Errors
-    /// [`Error::Combination`](crate::Error::Combination) for parts that do not go together.
+    /// [`Error::Combination`] for parts that do not go together.
     pub fn new(
         modes: impl Into<Arc<Modes>>,
         step: impl Into<Step<'static>>,
@@ -96,7 +96,7 @@ impl Problem {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Combination`](crate::Error::Combination) for parts that do not go together, among them
+    /// [`Error::Combination`] for parts that do not go together, among them
     /// modes without a teacher.
     pub fn of_model(
         modes: impl Into<Arc<Modes>>,

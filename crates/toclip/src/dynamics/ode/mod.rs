@@ -52,7 +52,7 @@ use run::Run;
 /// $\tfrac12\eta^2\sigma^2c^2/B^2$ for each of the $n$ directions, $\lambda = 0$ included.
 ///
 /// The method is explicit Runge–Kutta of order 8 with dense output of order 7. It never steps
-/// across a [breakpoint](Policy::breakpoints) of the policy. Steps are at most
+/// across a [breakpoint](crate::policy::Policy::breakpoints) of the policy. Steps are at most
 /// $1.5/\eta\mu$ long, whatever the tolerance: an explicit method has to follow the fastest mode.
 ///
 /// ```
