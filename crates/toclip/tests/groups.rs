@@ -54,7 +54,7 @@ fn the_mean_of_runs_is_the_solution_of_the_ode() {
 }
 
 #[test]
-#[ignore = "minutes long: for releases"]
+#[ignore = "long: continuous integration runs it in release mode"]
 fn the_same_in_four_thousand_dimensions() {
     agree(4000, 200);
 }
