@@ -138,7 +138,8 @@ fn schedules_are_compared_in_words_and_written_as_tables() {
     assert_eq!(code, 0, "{err}");
     assert!(
         out.contains(
-            "at t = 4.6 the risk that unclipped SGD has at t = 15, and ends at 0.01075 instead"
+            "it ends at a risk of 0.01075, 87% below the 0.08245 of unclipped SGD. It reaches the final \
+             risk of unclipped SGD at t = 4.6 of 15."
         ),
         "{out}"
     );

@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// use toclip::{Batch, Factors, Step, criteria::best_threshold, noise::Rademacher};
 /// let noise = Rademacher::from_sigma(0.8, 0.2)?;
 /// assert_eq!(Factors::new(&noise, 0.1, 0.5)?, Factors::new(Step::new(&noise), 0.1, 0.5)?);
-/// let gain = |batch| Ok(best_threshold(Step::new(&noise).with_batch(batch)?, 0.1)?.ccc);
+/// let gain = |batch| Ok::<_, toclip::Error>(best_threshold(Step::new(&noise).with_batch(batch)?, 0.1)?.ccc);
 /// // Averaging 64 samples removes the gain from clipping; clipping each of them keeps it.
 /// assert!(gain(Batch::single())? > 2.0);
 /// assert!(gain(Batch::mean(64)?)? < 1.02);

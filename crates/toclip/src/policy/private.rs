@@ -36,7 +36,7 @@ const PER_DECADE: f64 = 5.0;
 ///     let step = Step::new(Arc::new(Gaussian::new(0.5)?)).with_batch(Batch::per_sample(16)?)?;
 ///     step.with_privacy(Privacy::new(sigma)?)
 /// };
-/// let threshold = |sigma| Ok(PrivateGreedy::new(step(sigma)?, 1000)?.at(0.0, 0.2).c);
+/// let threshold = |sigma| Ok::<_, toclip::Error>(PrivateGreedy::new(step(sigma)?, 1000)?.at(0.0, 0.2).c);
 /// // The more noise, the smaller the threshold.
 /// assert!(threshold(0.1)? < threshold(0.01)?);
 /// # Ok::<(), toclip::Error>(())
