@@ -77,7 +77,7 @@ def test_factors(desktop, toclip, family):
             verdict = page.evaluate(
                 "([experiment, risk]) => toclip.engine.ask({ ask: 'verdict', experiment, risk })", [experiment, risk]
             )
-            assert near(verdict["ccc"], native["best"]["ccc"], 1e-9)
+            assert near(verdict["evidence"]["ccc"], native["best"]["ccc"], 1e-9)
 
 
 def written(folder, experiment: dict):

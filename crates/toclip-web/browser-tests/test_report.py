@@ -102,7 +102,7 @@ def test_links_open_the_explorer_at_the_setting(desktop, report):
     links = page.locator(".card").evaluate_all(
         "cards => Object.fromEntries(cards.map((card) => [card.id, card.querySelector('.explore a')?.href ?? null]))"
     )
-    assert all(links[f"figure-{name}"] is None for name in ["theorem4", "6", "7", "beyond-rules"])
+    assert all(links[f"figure-{name}"] is None for name in ["theorem4", "6", "7"])
     page.locator("#figure-4b .explore a").click()
     page.wait_for_selector("html[data-ready]", timeout=20_000)
     desktop.settle()
